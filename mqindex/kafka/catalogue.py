@@ -89,6 +89,12 @@ LOG_NOT_A_FILE = Kind("log-not-a-file", "error",
 SEGMENT_OVERLAP = Kind("segment-overlap", "error",
     "A segment has offsets that belong to the next one.",
     "the next segment begins there; one of the two has offsets that are not its own")
+SEGMENT_GAP = Kind("segment-gap", "warning",
+    "Offsets between two segments are in neither of them.",
+    "a segment is missing, and a broker serves the log without it: restore it; no cleaner has compacted this log, by "
+    "cleaner-offset-checkpoint")
+SEGMENT_GAP_OR_COMPACTED = replace(SEGMENT_GAP, severity="info",
+    hint="a segment is missing, or the topic is compacted, which is not known without cleaner-offset-checkpoint")
 LOG_END = Kind("log-end", "warning",
     "The log ends before an offset that it had reached according to a broker's snapshot: records are lost.",
     "a snapshot says that the log continued up to there: records are lost; the broker deletes the snapshot")

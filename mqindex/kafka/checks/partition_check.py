@@ -4,6 +4,7 @@ says what they leave open.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 
@@ -17,9 +18,9 @@ from mqindex.kafka.partition.leader_epochs import CHECKPOINT, Epochs, read_epoch
 from mqindex.kafka.partition.producer_state import NEVER
 from mqindex.kafka.partition.survey import Partition
 from mqindex.kafka.partition.transactions import Replay
-from mqindex.report import Finding
+from mqindex.report import Finding, Kind
 
-__all__ = ["check_loaded", "known_epochs", "lost_epochs", "overlapped", "overlaps", "those_gone"]
+__all__ = ["check_loaded", "gaps", "known_epochs", "lost_epochs", "overlapped", "overlaps", "those_gone"]
 
 
 def overlaps(segments: Sequence[CheckedSegment], next_base: int | None) -> list[Finding]:
@@ -30,6 +31,26 @@ def overlaps(segments: Sequence[CheckedSegment], next_base: int | None) -> list[
         catalogue.SEGMENT_OVERLAP.finding(one.files.log, None, "last_offset", f"below {base}", one.last_offset)
         for one, base in zip(segments, bases, strict=False)
         if one.last_offset is not None and one.last_offset >= base
+    ]
+
+
+def gaps(segments: Sequence[CheckedSegment], log_start: int, kind: Kind) -> list[Finding]:
+    """Offsets from the log's start on that are between two segments; the first of them stand for all.
+
+    What a segment held that is empty, and the end of one that is damaged, is told of itself.
+    """
+    found = [
+        (one, later)
+        for one, later in itertools.pairwise(segments)
+        if one.readable and one.last_offset is not None and not later.gone
+        and max(one.last_offset + 1, log_start) < later.files.base_offset
+    ]  # fmt: skip
+    many = plural(len(found), "gap") if len(found) > 1 else None
+    return [
+        kind.finding(
+            one.files.log, expected=f"the next segment at offset {one.end}", got=later.files.base_offset, many=many
+        )
+        for one, later in found[:1]
     ]
 
 

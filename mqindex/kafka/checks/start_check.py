@@ -56,11 +56,12 @@ _RESERVED: Final = 100
 _OFFLINE: Final = "a broker puts the log dir offline, and stops if it has no other"
 _UNREAD: Final = f"no checkpoint that a broker reads: {_OFFLINE}"
 _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+_CLEANED: Final = "cleaner-offset-checkpoint"
 _CHECKPOINTS: Final = {  # what a broker does without the entries; and from 3.1 on, where one's number cannot be read
     _RECOVERY_POINTS: ("reads every segment after an unclean stop",) * 2,
     "log-start-offset-checkpoint": ("starts every log at its first segment",) * 2,
     "replication-offset-checkpoint": ("finds out anew what is replicated", "serves no partition of the log dir"),
-    "cleaner-offset-checkpoint": ("compacts every log from its beginning", "compacts no log"),
+    _CLEANED: ("compacts every log from its beginning", "compacts no log"),
 }
 _OF_RAFT: Final = ("bootstrap.checkpoint", METADATA_LOG)
 _RAFT_SINCE, _RAFT_ONLY_SINCE, _NUMBERS_UNCAUGHT_SINCE = (2, 8), (4,), (3, 1)
@@ -71,7 +72,7 @@ class StartFiles:
     """What prevents a start, what it would delete whatever the logs hold, and who holds the lock.
 
     `possible`: what prevents one or not, by something of the broker that is not known. `points`: up to which offset the
-    log of a partition was on the disk.
+    log of a partition was on the disk. `cleaned`: up to which it was compacted, None: not known.
     """
 
     lock: lock.Holder
@@ -81,6 +82,7 @@ class StartFiles:
     deletes: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     points: Offsets = field(default_factory=dict)
+    cleaned: Offsets | None = None
 
     def stop(self, kind: Kind, path: str, reason: str, brokers: str = "every") -> None:
         """A file with which no broker starts."""
@@ -234,6 +236,8 @@ def _look_at_checkpoints(found: Survey, look: StartFiles) -> None:
         else:
             if name == _RECOVERY_POINTS:
                 look.points = offsets
+            elif name == _CLEANED and disk.is_there(path):
+                look.cleaned = offsets
 
 
 # ---- a partition

@@ -10,6 +10,7 @@ from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
+from mqindex.kafka.checks.partition_check import gaps
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.start_check import StartFiles, look_at_start
 from mqindex.kafka.checks.transaction_check import is_refused_version, refused_entry
@@ -49,7 +50,11 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
     look: StartFiles = run_one(engine, look_at_start, diagnosis.survey, "look at the start")
     done = _Recovery()
     for one in diagnosis.partitions:
-        _load(one, look.points.get(entry_name(one.partition.path), 0), done)
+        name = entry_name(one.partition.path)
+        _load(one, look.points.get(name, 0), done)
+        if look.cleaned is None or name not in look.cleaned:
+            kind = catalogue.SEGMENT_GAP_OR_COMPACTED if look.cleaned is None else catalogue.SEGMENT_GAP
+            done.findings += gaps(one.segments, one.partition.log_start, kind)
     certain = (*look.obstacles, *done.obstacles)
     start = Start(
         starts=False if certain else None if look.possible else True,
