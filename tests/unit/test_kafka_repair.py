@@ -28,6 +28,7 @@ from mqindex.kafka import (
     verify,
 )
 from mqindex.kafka.log.active_segment import greatest_timestamp
+from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, snapshot
 
 ONE = LocalEngine(1)
@@ -759,6 +760,34 @@ def test_a_partition_with_an_index_open_for_writing_is_only_read(writer: Any, pa
                 undo_repair(directory, os.path.basename(backup))
             assert repair(directory, dry_run=True, **INTERVAL).actions
     assert tree(partition.parent) == before
+
+
+@pytest.mark.parametrize("ending", ["index", "timeindex"])
+def test_an_index_that_a_broker_has_still_to_put_in_place_is_written_there(ending: str, partition: Path) -> None:
+    """The new one was beside it, where the broker would have replaced it by the wrong one."""
+    index = partition / f"{10:020d}.{ending}"
+    right = index.read_bytes()
+    index.unlink()
+    swap = index.with_name(f"{index.name}.swap")
+    swap.write_bytes(right + bytes(24))
+    before = index_files(partition) | {swap.name: swap.read_bytes()}
+    report = repair(partition, **INTERVAL)
+    assert (report.ok, report.actions) == (True, [f"write {swap.name} anew"])
+    assert (swap.read_bytes(), index.exists()) == (right, False)
+    assert verify(partition, **INTERVAL).findings == []
+    assert report.backup
+    undo_repair(partition, report.backup)
+    assert index_files(partition) | {swap.name: swap.read_bytes()} == before
+
+
+def test_an_empty_offset_index_is_not_explained_by_a_time_index_that_is_written_anew(tmp_path: Path) -> None:
+    """A first repair wrote the time index, a second one the offset index, which had no excuse any more."""
+    directory = PartitionCase("410-every-batch").closed(tmp_path)
+    (directory / f"{0:020d}.index").write_bytes(b"")
+    index = directory / f"{0:020d}.timeindex"
+    index.write_bytes(index.read_bytes()[:204])
+    assert len(repair(directory, engine=ONE).actions) == 2
+    assert repair(directory, engine=ONE).actions == []
 
 
 def test_an_unfinished_exchange_of_the_broker_is_left_to_it(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 def _there(files: SegmentFiles) -> SegmentFiles:
     """The names of a segment's indexes as they are now."""
-    paths = {kind: files.indexes.get(kind, files.place_of(kind)) for kind in IndexKind}
+    paths = {kind: files.place_of(kind) for kind in IndexKind}
     return replace(files, indexes={kind: path for kind, path in paths.items() if disk.is_there(path)})
 
 
@@ -300,7 +300,7 @@ def _transactions(files: SegmentFiles, batches: int) -> bytes | None:
 
     A broker makes it for its first entry, perhaps after the directory was listed and before the log was read.
     """
-    path = files.indexes.get(IndexKind.TRANSACTION) or files.place_of(IndexKind.TRANSACTION)
+    path = files.place_of(IndexKind.TRANSACTION)
     try:
         with reading(path, buffered=False) as file:
             data = file.read((batches + 2) * IndexKind.TRANSACTION.entry_size)

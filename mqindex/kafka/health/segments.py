@@ -55,7 +55,7 @@ def _index_of(one: CheckedSegment, kind: IndexKind) -> IndexHealth:
     entries = None if size is None else one.counted.entries.get(kind)
     if kind in one.wrong:
         return IndexHealth("wrong" if size is not None else "missing", size, entries)
-    place = one.files.indexes.get(kind, one.files.place_of(kind))
+    place = one.files.place_of(kind)
     if any(finding.path == place and finding.severity == "error" for finding in one.findings):
         return IndexHealth("wrong" if size is not None else "missing", size, entries)
     if size is None:

@@ -33,6 +33,8 @@ class SegmentFiles:
         return self.log.endswith(_SWAP)
 
     def place_of(self, kind: IndexKind) -> str:
-        """The path where an index belongs, whether it exists or not."""
+        """The path of an index, or where it belongs. A broker that was exchanging files may have left it a `.swap`."""
+        if kind in self.indexes:
+            return self.indexes[kind]
         name = f"{self.base_offset:020d}.{kind}{_SWAP if self.is_swapping else ''}"
         return os.path.join(os.path.dirname(self.log), name)
