@@ -762,6 +762,16 @@ def test_a_partition_with_an_index_open_for_writing_is_only_read(writer: Any, pa
     assert tree(partition.parent) == before
 
 
+@pytest.mark.parametrize("ending", ["index", "timeindex", "txnindex"])
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_counts_as_no_index(ending: str, make: Any, partition: Path) -> None:
+    index = partition / f"{30:020d}.{ending}"
+    index.unlink(missing_ok=True)
+    make(index)
+    assert repair(partition, **INTERVAL).ok
+    assert verify(partition, **INTERVAL).findings == []
+
+
 @pytest.mark.parametrize("ending", ["index", "timeindex"])
 def test_an_index_that_a_broker_has_still_to_put_in_place_is_written_there(ending: str, partition: Path) -> None:
     """The new one was beside it, where the broker would have replaced it by the wrong one."""

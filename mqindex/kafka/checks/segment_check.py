@@ -301,11 +301,13 @@ def _transactions(files: SegmentFiles, batches: int) -> bytes | None:
     A broker makes it for its first entry, perhaps after the directory was listed and before the log was read.
     """
     path = files.place_of(IndexKind.TRANSACTION)
+    if not disk.is_file(path):  # as for the other indexes, what is none counts as nothing
+        return None
     try:
         with reading(path, buffered=False) as file:
             data = file.read((batches + 2) * IndexKind.TRANSACTION.entry_size)
             return data if data is not None else b""
-    except (FileNotFoundError, IsADirectoryError):
+    except FileNotFoundError:
         return None
 
 
