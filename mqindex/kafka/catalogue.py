@@ -155,8 +155,6 @@ OFFSET_INDEX: Final = _index("offset-index",
     "An entry's offset is not one of the batch at its position; look-ups are right.")
 NO_OFFSETS_INDEXED = replace(OFFSET_INDEX.missing, severity="info",
     hint="a broker makes it when it needs it first, and it would have no entry yet")
-OFFSET_INDEX_NOT_SWAPPED = replace(OFFSET_INDEX.missing,
-    hint="a broker completes the exchange with one of zeros; `mqindex repair` writes it after that")
 OFFSET_INDEX_POSITION = Kind("offset-index-position", "error",
     "An entry's position is in the middle of a batch.", _REPAIR)
 STALE_POSITION = replace(OFFSET_INDEX_POSITION, severity="warning", hint=_CUT_STAYS)

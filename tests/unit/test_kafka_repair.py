@@ -805,11 +805,14 @@ def test_an_unfinished_exchange_of_the_broker_is_left_to_it(tmp_path: Path) -> N
     log = tmp_path / "topic-0" / f"{10:020d}.log"
     for path in list((tmp_path / "topic-0").glob(f"{10:020d}.*")):
         path.rename(f"{path}.swap")
-    (tmp_path / "topic-0" / f"{log.stem}.index.swap").unlink()
+    for ending in ("index", "timeindex"):
+        (tmp_path / "topic-0" / f"{log.stem}.{ending}.swap").unlink()
     before = tree(tmp_path)
     report = repair(tmp_path / "topic-0", **INTERVAL)
     assert kinds(report, "info") == {"segment-swapping"}
-    assert kinds(report) == {"offset-index-missing"}
+    assert kinds(report) == {"offset-index-missing", "time-index-missing"}
+    hints = [str(one.hint) for one in report.findings if one.severity == "error"]
+    assert all("completes the exchange" in hint and "writes it after that" in hint for hint in hints)
     assert tree(tmp_path) == before
 
 

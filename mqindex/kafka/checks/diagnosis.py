@@ -173,6 +173,8 @@ def _diagnosed(
     for segment in segments:
         if segment.contradictory:
             segment.leave_indexes()
+        elif segment.files.is_swapping:
+            segment.leave_to_exchange()
         segment.entries += len(segment.transactions or b"") // IndexKind.TRANSACTION.entry_size
         done.findings += segment.findings
     done.findings += overlaps(segments, partition.next_base)

@@ -31,11 +31,11 @@ class SegmentRepair:
 
 
 def planned_repairs(diagnosed: DiagnosedPartition) -> list[SegmentRepair]:
-    """Segment by segment, where there is anything to do. A segment whose files a broker is exchanging is left out."""
+    """Segment by segment, where there is anything to do."""
     repairs = []
     sizes = diagnosed.partition.sizes
     for segment, aborted, size in zip(diagnosed.segments, diagnosed.transactions.aborted, sizes, strict=True):
-        if segment.wrong and segment.files.log.endswith(".log"):
+        if segment.wrong:
             data = aborted_bytes(aborted) if IndexKind.TRANSACTION in segment.wrong else b""
             repairs.append(SegmentRepair(segment.files, frozenset(segment.wrong), size, data))
     return repairs

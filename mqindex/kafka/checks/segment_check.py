@@ -49,6 +49,10 @@ from mqindex.report import Finding
 __all__ = ["CheckedSegment", "SegmentCheck", "check_segment", "events_in"]
 
 _LEFT = "left as it is: the log contradicts itself, and perhaps the index is right"
+_LEFT_TO_EXCHANGE = (
+    "left as it is: a broker that starts completes the exchange, with one of zeros where an .index is missing; "
+    "`mqindex repair` writes it after that"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,15 @@ class CheckedSegment:
         self.wrong -= self.files.indexes.keys()
         self.findings = [
             replace(one, hint=_LEFT) if one.path in there and one.severity == "error" else one for one in self.findings
+        ]
+
+    def leave_to_exchange(self) -> None:
+        """Write no index of a segment whose files a broker is exchanging: it puts others in their places."""
+        self.wrong.clear()
+        places = {self.files.place_of(kind) for kind in IndexKind}
+        self.findings = [
+            replace(one, hint=_LEFT_TO_EXCHANGE) if one.path in places and one.severity == "error" else one
+            for one in self.findings
         ]
 
 

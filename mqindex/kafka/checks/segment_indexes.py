@@ -184,9 +184,7 @@ def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: byte
     `LazyIndex`, `LogSegment.shouldRoll`, `LogSegment.append`).
     """
     lost = catalogue.INDEXES[kind].missing
-    if kind is IndexKind.OFFSET and files.is_swapping:
-        lost = catalogue.OFFSET_INDEX_NOT_SWAPPED
-    elif kind is IndexKind.TIME and not wanted:
+    if kind is IndexKind.TIME and not wanted:
         lost = catalogue.NO_TIMES_INDEXED
     elif may_be_open and not wanted:
         lost = catalogue.NO_OFFSETS_INDEXED
