@@ -91,12 +91,20 @@ static uint32_t checksum_of(mqi_filter_checksum *crc32c, span row, uint32_t seed
     return crc32c(row.at + MQI_ROW_COUNTS, row.size - MQI_ROW_COUNTS, seed ^ number);
 }
 
+/* Whether the buckets are as long as the row. */
+static int is_filled(const mqi_key_filter *filter, span row) {
+    bucket last = bucket_of(filter, row, filter->files - 1);
+    return last.inside && last.lows + bucket_size(last.count) == row.at + row.size;
+}
+
 static int look_at(const mqi_key_filter *filter, uint32_t number) { /* two threads at once have the same result */
     span row = row_of(filter, number);
     int state = USELESS;
     if (row.size > 0) {
         mqi_read_ahead(row.at, row.size);
-        if (checksum_of(filter->crc32c, row, filter->seed, number) == (uint32_t)mqi_get32(row.at)) state = GOOD;
+        if (checksum_of(filter->crc32c, row, filter->seed, number) == (uint32_t)mqi_get32(row.at) &&
+            is_filled(filter, row))
+            state = GOOD;
     }
     atomic_store_explicit(&filter->states[number], (unsigned char)state, memory_order_relaxed);
     return state;

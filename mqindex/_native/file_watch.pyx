@@ -25,16 +25,16 @@ cdef class FileWatch:
 
     def __cinit__(self, int fd):
         self.fd = fd
-        self.changed()
+        self.look(self.seen)
 
-    cdef int changed(self) except -1:
-        """1: since the last call here; 0: not; 2: it was closed."""
+    cdef int look(self, timespec* now) noexcept:
+        """WATCH_CHANGED since it was made or the last `accept`, WATCH_SAME, or WATCH_CLOSED; `now` gets the times."""
         cdef struct_stat status
-        cdef timespec[2] now
         if fstat(self.fd, &status) != 0:
-            return 2
+            return WATCH_CLOSED
         now[0], now[1] = status.st_mtim, status.st_ctim
-        if memcmp(now, self.seen, sizeof(now)) == 0:
-            return 0
-        memcpy(self.seen, now, sizeof(now))
-        return 1
+        return WATCH_SAME if memcmp(now, self.seen, sizeof(self.seen)) == 0 else WATCH_CHANGED
+
+    cdef void accept(self, const timespec* now) noexcept:
+        """What was changed up to this look is good. Until then every look says so, to other threads too."""
+        memcpy(self.seen, now, sizeof(self.seen))

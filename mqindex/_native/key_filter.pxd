@@ -38,6 +38,7 @@ cdef class AskedHashes:
     cdef Pinned pinned
     cdef bint alone
     cdef KeyFilter asked
+    cdef uint32_t first, files
     cdef uint8_t[::1] held
 
     cdef const uint8_t* held_by(self, KeyFilter filter, uint32_t file, const mqi_index_file* f) except? NULL

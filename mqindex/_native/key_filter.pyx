@@ -7,9 +7,10 @@ cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
+from posix.time cimport timespec
 
 from mqindex._native.crc cimport checksum32c, mqi_checksum
-from mqindex._native.file_watch cimport FileWatch
+from mqindex._native.file_watch cimport WATCH_SAME, FileWatch
 from mqindex._native.guard cimport mqi_guard_touch, mqi_guard_was_cut, range_of
 from mqindex._native.index_entries cimport IndexEntries, mqi_index_file
 from mqindex._native.memory cimport Pinned, block_of, integers
@@ -57,6 +58,10 @@ cdef extern from "mqi_key_filter.h" nogil:
     int32_t mqi_filter_missing(const mqi_index_file* f, const mqi_key_column* keys, int32_t covered) noexcept
 
 
+cdef enum:
+    MOST_HELD = 1 << 24  # bytes of bits for all files; above, each is asked by itself
+
+
 @cython.final
 cdef class KeyFilter:
     """The rows of a filter for so many files of this geometry, pinned as long as this lives. `data`: starts, then rows.
@@ -87,8 +92,9 @@ cdef class KeyFilter:
 
     cdef bint is_same(self) except -1:
         """Whether nobody has written to the file since it was opened; once somebody has, it is not for good."""
-        if self.watch is not None and not self.lost:
-            self.lost = self.watch.changed() != 0
+        cdef timespec[2] now
+        if self.watch is not None and self.watch.look(now) != WATCH_SAME:
+            self.lost = True
         return not self.lost
 
     cdef bint is_whole(self) noexcept nogil:
@@ -126,16 +132,17 @@ cdef class AskedHashes:
         """A bit for each hash: whether the file of this number may hold it. The file is open, and stays so."""
         cdef size_t n = self.pinned.n, stride = mqi_filter_stride(n)
         cdef const int32_t* hashes = <const int32_t*> self.pinned.view.buf
-        cdef uint32_t first = file if self.alone else 0, files = 1 if self.alone else filter.filter.files
-        if self.asked is not filter:
-            held = bytearray(max(files * stride, 1))
-            self.held = held
+        if self.asked is not filter or not self.first <= file < self.first + self.files:
+            self.first, self.files = file, 1
+            if not self.alone and filter.filter.files * stride <= MOST_HELD:
+                self.first, self.files = 0, filter.filter.files
+            self.held = bytearray(max(self.files * stride, 1))
+            self.asked = filter
             with nogil:
                 if n > 1:  # advice only: without memory for it the rows are read one by one
                     mqi_filter_read_ahead(&filter.filter, f, hashes, n)
-                mqi_filter_ask(&filter.filter, f, hashes, n, first, files, &self.held[0])
-            self.asked = filter
-        return &self.held[(file - first) * stride]
+                mqi_filter_ask(&filter.filter, f, hashes, n, self.first, self.files, &self.held[0])
+        return &self.held[(file - self.first) * stride]
 
 
 def filter_shape(uint32_t hash_slot_num, int32_t index_num):

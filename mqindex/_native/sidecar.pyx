@@ -7,10 +7,9 @@ cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy
+from posix.time cimport timespec
 
-from mqindex._native.crc cimport checksum32c
-from mqindex._native.file_watch cimport FileWatch
-from mqindex._native.guard cimport mqi_guard_range, mqi_guard_touch, mqi_guard_was_cut, range_of
+from mqindex._native.file_watch cimport WATCH_CHANGED, WATCH_SAME, FileWatch
 from mqindex._native.index_entries cimport ChainHeads, IndexEntries, mqi_index_file
 from mqindex._native.key_filter cimport AskedHashes, KeyFilter, mqi_key_column
 from mqindex._native.memory cimport Pinned, new_block, target_of
@@ -71,44 +70,39 @@ cdef enum:
 
 @cython.final
 cdef class ColdSearch(ChainHeads):
-    """The fence of a file of this geometry, pinned as long as this lives, and its keys in the filter of several files.
+    """The fence of a file of this geometry, whose bytes do not change, and its keys in the filter of several files.
 
-    `header` is the file's, of 40 bytes. Where somebody has written to it since `index_watch` began, `fits` says whether
-    the fence is still of it; if not, this serves no more; nor once somebody has written to the fence. `in_memory` says
-    whether the file is: then its slots are faster.
+    `header` is the file's, of 40 bytes. Where somebody has written to it since `watch` began, `fits` says whether the
+    fence is still of it; if not, this serves no more. `in_memory` says whether the file is: then its slots are faster.
 
-    A file elsewhere has `fetch` instead of these four: it is called with the pages that are read next, uint32, counted
+    A file elsewhere has `fetch` instead of these three: it is called with the pages that are read next, uint32, counted
     from that of entry 1. `keys` None: the file may hold everything; else it is number `file` in that filter.
     """
 
     cdef Pinned fence_data
-    cdef const mqi_guard_range* fence_range
     cdef mqi_fence fence
     cdef KeyFilter filter
     cdef mqi_key_column keys
     cdef uint8_t[MQI_INDEX_HEADER_SIZE] header
-    cdef FileWatch index_watch, fence_watch
+    cdef FileWatch watch
     cdef object fits, in_memory, fetch
-    cdef uint32_t checksum, until_asked
-    cdef bint checked, cold, lost
+    cdef uint32_t until_asked
+    cdef bint cold, lost
 
     def __cinit__(
-        self, fence, KeyFilter keys, *, uint32_t file, int32_t covered, uint32_t checksum, bytes header not None,
-        FileWatch index_watch=None, FileWatch fence_watch=None, fits=None, in_memory=None, fetch=None
+        self, fence, KeyFilter keys, *, uint32_t file, int32_t covered, bytes header not None, FileWatch watch=None,
+        fits=None, in_memory=None, fetch=None
     ):
         if len(header) != MQI_INDEX_HEADER_SIZE:
             raise ValueError(f"header: expected {MQI_INDEX_HEADER_SIZE} bytes, got {len(header)}")
         if keys is not None and file >= keys.filter.files:
             raise IndexError(file)
         memcpy(self.header, <const uint8_t*> header, MQI_INDEX_HEADER_SIZE)
-        self.fits, self.fetch = fits, fetch
-        self.index_watch, self.fence_watch = index_watch, fence_watch
+        self.watch, self.fits, self.in_memory, self.fetch = watch, fits, in_memory, fetch
         self.fence_data = Pinned(fence)
-        self.fence_range = range_of(&self.fence_data.view)
         self.fence.first_slots = <const uint8_t*> self.fence_data.view.buf
         self.fence.pages = self.fence_data.n // MQI_FENCE_SLOT_SIZE
         self.fence.covered = covered
-        self.checksum, self.in_memory = checksum, in_memory
         self.filter = keys
         if keys is not None:
             self.keys.filter, self.keys.file = &keys.filter, file
@@ -117,35 +111,30 @@ cdef class ColdSearch(ChainHeads):
         """Whether there is a filter for this file, to which nobody has written."""
         return self.filter is not None and self.filter.is_same()
 
-    cdef bint is_whole(self) noexcept nogil:
-        """Whether all that was read of both is valid: zeros of a cut file are not."""
-        mqi_guard_touch(<const uint8_t*> self.fence_data.view.buf + self.fence_data.n - 1)
-        return not mqi_guard_was_cut(self.fence_range) and (self.filter is None or self.filter.is_whole())
+    cdef bint has_kept_keys(self) except -1:
+        """Whether what was just read of the filter is valid: nobody has cut it or written to it meanwhile."""
+        return self.filter.is_whole() and self.filter.is_same()
 
     cdef int look_again(self) except -1:
-        """Compare all that binds the fence to the file, where somebody wrote to it since the last time."""
+        """Compare all that binds the fence to the file, where somebody wrote to it since it was good."""
+        cdef timespec[2] now
         cdef int changed
         if self.lost or self.fetch is not None:
             return 0
-        changed = self.index_watch.changed()
-        if self.fence_watch.changed() != 0 or changed == 2 or (changed == 1 and not self.fits()):
+        changed = self.watch.look(now)
+        if changed == WATCH_CHANGED and self.fits():
+            self.watch.accept(now)
+        elif changed != WATCH_SAME:
             self.lost = True
         return 0
 
     cdef bint serves(self, const mqi_index_file* f) noexcept nogil:
-        """Whether all entries of the file are covered, by a fence whose checksum was compared once.
-
-        Once it is another file, or has grown, these never serve again.
+        """Whether all entries of the file are covered. Once it is another file, or has grown, this never serves again.
         """
         if self.lost or not mqi_fence_current(f, self.fence.covered, self.header):
             self.lost = True
             return False
-        if self.fence.pages != mqi_fence_pages(f, self.fence.covered):
-            return False
-        if not self.checked:
-            self.checked = checksum32c(
-                self.fence.first_slots, self.fence.pages * MQI_FENCE_SLOT_SIZE, 0) == self.checksum
-        return self.checked
+        return self.fence.pages == mqi_fence_pages(f, self.fence.covered)
 
     cdef bint is_cold(self, size_t n) except -1:
         """Whether the file is on the disk, for so many look-ups; checked now and then only."""
@@ -159,18 +148,16 @@ cdef class ColdSearch(ChainHeads):
 
     cdef int32_t head(self, const mqi_index_file* f, int32_t key_hash) except -2:
         cdef uint32_t slot, page
-        cdef int32_t found = 0
         if not self.is_cold(1):
             return -1
         self.look_again()
         if not self.serves(f):
             return -1
         slot = mqi_slot_of(f, key_hash)
-        if not self.has_keys() or mqi_filter_may_hold(&self.keys, slot, key_hash):
-            page = mqi_fence_find(&self.fence, slot)
-            if page != MQI_NO_PAGE:
-                found = mqi_fence_head(f, &self.fence, page, slot)
-        return found if self.is_whole() else -1
+        if self.has_keys() and not mqi_filter_may_hold(&self.keys, slot, key_hash):
+            return 0 if self.has_kept_keys() else -1
+        page = mqi_fence_find(&self.fence, slot)
+        return 0 if page == MQI_NO_PAGE else mqi_fence_head(f, &self.fence, page, slot)
 
     def heads(self, IndexEntries core not None, AskedHashes asked not None):
         """Where the chain of each hash begins, int32, 0: nowhere; None: the slots must be read.
@@ -193,10 +180,10 @@ cdef class ColdSearch(ChainHeads):
         pages = <uint32_t*> places.view.buf
         core.enter(False)
         try:
-            with nogil:
-                served = self.serves(&core.file)
+            served = self.serves(&core.file)
             if served and self.has_keys():
                 held = asked.held_by(self.filter, self.keys.file, &core.file)
+                served = self.has_kept_keys()
             with nogil:
                 if served:
                     some = mqi_cold_pages(
@@ -214,11 +201,10 @@ cdef class ColdSearch(ChainHeads):
             status = mqi_cold_heads(
                 &core.file, &self.fence, <const int32_t*> wanted.view.buf, pages, wanted.n, some,
                 <int32_t*> found.view.buf)
-            served = self.is_whole()
         core.leave(False)
         if status != MQI_OK:
             raise MemoryError
-        return made if served else None
+        return made
 
     def wrong_page(self, IndexEntries core not None):
         """The first page whose slot in the fence is not its first entry's, counted from that of entry 1, or None."""

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -28,9 +29,9 @@ from mqindex.rocketmq.checks.check import structural_finding
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
-from mqindex.rocketmq.sidecar.binding import fence_header
+from mqindex.rocketmq.sidecar.layout import FILTER_MOST_FILES
 from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, filter_path
-from mqindex.rocketmq.sidecar.reading import find_sidecars
+from mqindex.rocketmq.sidecar.reading import find_sidecars, read_fence_header
 from mqindex.rocketmq.sidecar.weaving import known_files, known_of, weave
 from mqindex.rocketmq.sidecar.writing import sidecar_space, write_sidecars
 from mqindex.rocketmq.wrong_place import refuse_other_place
@@ -114,14 +115,15 @@ def optimize(
     report = RebuildReport(where, settings={"geometry": plan.geometry})
     alone = held(engine, stores.hold_writers, order.out) if plan.in_place else contextlib.nullcontext()
     with alone, scratch_in(engine, plan.home) as (seeing, scratch):
-        tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place, plan.known) for path in plan.paths]
+        known, kept = run_one(seeing, _known, plan, "look at the key filter")
+        tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place, known) for path in plan.paths]
         weights = [plan.size] * len(tasks)
         made = seeing.map(_optimize_file, tasks, name="bring entries together", weights=weights, unit="byte")
-        keys, report.fsync_seconds = run_one(seeing, _weave, _Weave(plan, scratch, tuple(made)), "write the key filter")
-        _publish(seeing, order, plan, scratch, made, keys, report)
+        woven = run_one(seeing, _weave, _Weave(plan, scratch, kept, tuple(made)), "write the key filter")
+        _publish(seeing, order, plan, scratch, made, woven, report)
     report.files = sum(one.path is not None for one in made)
     report.entries = sum(one.entries for one in made if one.path is not None)
-    report.fsync_seconds += sum(one.fsync_seconds for one in made)
+    report.fsync_seconds += woven.fsync_seconds + sum(one.fsync_seconds for one in made)
     report.seconds = time.perf_counter() - started
     return report
 
@@ -141,8 +143,7 @@ class _Order:
 class _Plan:
     """`own`: the geometry of the files at `paths`; `geometry`: of the new ones, each of `size` bytes.
 
-    `home`: where the scratch goes. `note`: shown before the work. `known`: the files that the filter there knows;
-    `kept`: those of them that are not at `paths`.
+    `home`: where the scratch goes. `note`: shown before the work.
     """
 
     paths: tuple[str, ...]
@@ -152,8 +153,6 @@ class _Plan:
     home: str
     in_place: bool
     note: str
-    known: frozenset[bytes]
-    kept: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +184,21 @@ class _Made:
 
 @dataclass(frozen=True, slots=True)
 class _Weave:
-    """The input of the task that writes the filter."""
+    """The input of the task that writes the filter. `kept`: files that the old one knows and that stay as they are."""
 
     plan: _Plan
     scratch: str
+    kept: tuple[bytes, ...]
     made: tuple[_Made, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Woven:
+    """The new filter in the scratch; None: there is none, and `empty`: the old one goes too."""
+
+    path: str | None = None
+    empty: bool = False
+    fsync_seconds: float = 0.0
 
 
 # ---- before the work ----------------------------------------------------------------------------------------------
@@ -212,10 +221,15 @@ def _begin(order: _Order) -> _Plan:
     free = disk.check_space(home, needed)
     needs = f"needs {needed:,} bytes in {home}, where {free}"
     note = f"reads {plural(len(paths), 'index file')}, {needs}"
-    known = known_files(filter_path(directory), own) if in_place else frozenset()
-    others = () if not known else [path for path in stores.index_paths(directory) if path not in paths]
-    kept = tuple(one for one in known_of(others) if one in known)
-    return _Plan(tuple(paths), own, new, size, home, in_place, note, known, kept)
+    return _Plan(tuple(paths), own, new, size, home, in_place, note)
+
+
+def _known(plan: _Plan) -> tuple[frozenset[bytes], tuple[bytes, ...]]:
+    """In place the files that the filter there knows, and those of them that are not optimized now."""
+    directory = os.path.dirname(plan.paths[0])
+    known = known_files(filter_path(directory), plan.own) if plan.in_place else frozenset()
+    others = [path for path in stores.index_paths(directory) if path not in plan.paths] if known else []
+    return known, tuple(one for one in known_of(others) if one in known)
 
 
 def _files_of(index: str) -> tuple[str, list[str]]:
@@ -323,13 +337,15 @@ def _order_lost(task: _Task) -> GeometryError:
 
 def _as_it_is(source: IndexFile, task: _Task, entries: int) -> _Made:
     """A file that stays; new sidecars where it has no good ones."""
-    with MappedFile.open(source.path) as file:
+    with (
+        MappedFile.open(source.path) as file,
+        contextlib.closing(IndexCore(file.map, *task.own, False, source.path)) as core,
+    ):
         there = find_sidecars(file, task.own)
-    if there is not None:
-        with contextlib.closing(there), contextlib.suppress(CorruptIndexError):
-            there.require_content()
-            if there.header.of_filter() in task.known:
-                return _Made(None, entries, there.header.of_filter())
+        if there is not None:
+            with contextlib.closing(there):
+                if there.header.of_filter() in task.known and there.lead_to_all(core):
+                    return _Made(None, entries, there.header.of_filter())
     return _with_sidecars(None, source.path, task, entries)
 
 
@@ -337,22 +353,24 @@ def _with_sidecars(path: str | None, ordered: str, task: _Task, entries: int, fs
     sides = write_sidecars(ordered, task.scratch, geometry=task.geometry)
     if sides is None:
         return _Made(path, entries, fsync_seconds=fsync_seconds)
-    with MappedFile.open(sides[0]) as fence:
-        known = fence_header(fence).of_filter()
-    return _Made(path, entries, known, sides[0], None if known in task.known else sides[1], fsync_seconds)
+    return _Made(path, entries, read_fence_header(sides[0]).of_filter(), *sides, fsync_seconds)
 
 
-def _weave(item: _Weave) -> tuple[str | None, float]:
-    """One filter of all files in the scratch, and the seconds of its fsync; None: that in place has them all."""
+def _weave(item: _Weave) -> _Woven:
+    """One filter of all files in the scratch; nothing, where that in place has them all.
+
+    Two files by whose fences it cannot tell them apart are left out: they may hold everything.
+    """
     new = {one.known: one.keys for one in item.made if one.keys is not None}
-    if not new:
-        return None, 0.0
+    times = Counter([*item.kept, *(one.known for one in item.made if one.known)])
+    wanted = [one for one, n in times.items() if n == 1][-FILTER_MOST_FILES:]
+    if not new or not wanted:
+        return _Woven(empty=bool(new))
     path, before = disk.temporary(item.scratch, "filter"), filter_path(os.path.dirname(item.plan.paths[0]))
-    wanted = dict.fromkeys([*item.plan.kept, *(one.known for one in item.made if one.known)])
     weave(path, wanted, new, before, item.plan.geometry.value)
     started = time.perf_counter()
     disk.sync_file(path)
-    return path, time.perf_counter() - started
+    return _Woven(path, fsync_seconds=time.perf_counter() - started)
 
 
 def _fill(source: IndexFile, core: IndexCore) -> None:
@@ -400,6 +418,15 @@ def _moves(name: str, made: _Made) -> Iterator[tuple[str, str]]:
         yield made.fence, os.path.join(DIRECTORY, name + FENCE)
 
 
+def _removals(order: _Order, plan: _Plan, made: Sequence[_Made], woven: _Woven) -> Iterator[Change]:
+    """In place: the fences of files that have no entries any more, and a filter that knows none."""
+    names = [os.path.basename(path) + FENCE for path, one in zip(plan.paths, made, strict=True) if not one.known]
+    for name in [*names, *([FILTER] if woven.empty else [])]:
+        place = os.path.join(DIRECTORY, name)
+        if disk.exists(os.path.join(order.out, place)):
+            yield Change(place)
+
+
 # ---- publication -------------------------------------------------------------------------------------------
 
 
@@ -409,21 +436,23 @@ def _publish(
     plan: _Plan,
     scratch: str,
     made: Sequence[_Made],
-    keys: str | None,
+    woven: _Woven,
     report: RebuildReport,
 ) -> None:
     names = [os.path.basename(path) for path in plan.paths]
     moves = [(name, move) for name, one in zip(names, made, strict=True) for move in _moves(name, one)]
-    if keys is not None:
-        moves.append((names[-1], (keys, os.path.join(DIRECTORY, FILTER))))
+    if woven.path is not None:
+        moves.append((names[-1], (woven.path, os.path.join(DIRECTORY, FILTER))))
     if not plan.in_place:
         aside = f"{order.out}.backup-{staging.backup_name()}" if order.overwrite else None
         publication = Publication(scratch, order.out, aside, tuple(move for _, move in moves), ("index",))
         published = publish_all(engine, publication)
         report.out_files, report.backup = published.paths, published.backup
         report.fsync_seconds += published.fsync_seconds
-    elif moves:
+        return
+    # Only who may read an index file may know what is in it: sidecars take its owner and mode.
+    changes = [Change(place, path, os.path.join(order.out, "index", name)) for name, (path, place) in moves]
+    changes += _removals(order, plan, made, woven)
+    if changes:
         report.backup = os.path.join(order.out, run_one(engine, backup_in, [order.out], "make a backup"))
-        # Only who may read an index file may know what is in it: sidecars take its owner and mode.
-        changes = tuple(Change(place, path, os.path.join(order.out, "index", name)) for name, (path, place) in moves)
-        report.out_files = exchange_all(engine, Exchange(order.out, report.backup, changes))
+        report.out_files = exchange_all(engine, Exchange(order.out, report.backup, tuple(changes)))

@@ -11,7 +11,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
-from mqindex.report import Report
+from mqindex.report import Finding, Report
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.sidecar_check import check_sidecar, sidecars_to_check
@@ -104,14 +104,13 @@ def examine(
     report.files = len(found.index_files)
     if found.log_gone is not None:
         report.start, findings = run_one(engine, check_start, found, "look at the start")
-        report.findings += [found.log_gone, *findings]
+        report.findings += [found.log_gone, *findings, *_sidecar_findings(engine, found)]
         report.seconds = time.perf_counter() - started
         return Examined(engine, report, found)
     every = sampling(found.log_bytes) if count else None
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE, every=every)
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
-    beside = sidecars_to_check(found.options.index, found.index_files, found.geometry.value)
-    sides += [one for some in engine.map(check_sidecar, beside, name="check fences and filters") for one in some]
+    sides += _sidecar_findings(engine, found)
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
     listed = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
     report.findings = of_the_log_as_read(engine, diagnosis.walked, listed)
@@ -123,6 +122,11 @@ def examine(
     report.bytes = diagnosis.index.survey.log_bytes
     report.seconds = time.perf_counter() - started
     return Examined(engine, report, found, diagnosis, every)
+
+
+def _sidecar_findings(engine: Engine, found: Survey) -> list[Finding]:
+    tasks = sidecars_to_check(found.options.index, found.index_files, found.geometry.value)
+    return [one for some in engine.map(check_sidecar, tasks, name="check fences and the key filter") for one in some]
 
 
 def _sides(diagnosis: StoreDiagnosis) -> SideCheck:

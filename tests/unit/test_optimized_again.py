@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mqindex._native.crc import crc32c
+from mqindex._native.key_filter import filter_shape
 from mqindex.errors import GeometryError
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq import IndexFile, IndexService, key_hash, optimize, verify
+from mqindex.rocketmq import IndexFile, IndexService, hash_slots, key_hash, optimize, store, verify
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.names import fence_path, filter_path
 from tests.reference.sidecar import KeyFilter
+from tests.support.optimised import never_in_memory
 
 SLOTS, ROOM, T0 = 100, 2000, 1_700_000_000_000
 KEYS = [f"T#{number % 200}" for number in range(500)]
@@ -63,8 +68,7 @@ def test_damaged_sidecars_are_written_anew(which: int, path: Path) -> None:
     side.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
     report = optimize(root, root, overwrite=True)
     assert side.read_bytes() == good
-    others = {str(one) for one in (path, *sidecars(path))} - {str(side)}
-    assert not others & set(report.out_files) or which == 1  # a filter alone is made with the fence
+    assert report.files == 0  # the index file stays
 
 
 def test_the_filter_gets_what_is_new_and_loses_what_is_gone(path: Path, tmp_path: Path) -> None:
@@ -76,8 +80,7 @@ def test_the_filter_gets_what_is_new_and_loses_what_is_gone(path: Path, tmp_path
         index.put_keys([f"T#new{n}" for n in range(300)], range(300), [T0 + 10**6] * 300)
     assert optimize(root, root, overwrite=True).files == 1
     assert FilterFile(MappedFile.open(sidecars(path)[1])).header.files == 2
-    assert verify(root, hash_slot_num=SLOTS, index_num=ROOM).findings  # there is no log
-    assert not [one for one in verify(root).findings if one.kind.startswith("sidecar")]
+    assert sidecar_findings(root) == []
     path.unlink()
     sidecars(path)[0].unlink()
     newer = path.parent / "20231114221320002"
@@ -95,6 +98,114 @@ def test_the_filter_gets_what_is_new_and_loses_what_is_gone(path: Path, tmp_path
             woven = KeyFilter(sidecars(path)[1].read_bytes(), number)
             assert woven.may_hold(hashed) == twin.may_hold(hashed), one
     assert first != sidecars(path)[1].read_bytes()
+
+
+def sidecar_findings(root: Path) -> list[str]:
+    """Of a store without a log too."""
+    findings = verify(root, hash_slot_num=SLOTS, index_num=ROOM).findings
+    assert findings  # there is no log
+    return [one.kind for one in findings if one.kind.startswith("sidecar")]
+
+
+def test_sidecars_are_verified_where_the_log_is_gone(path: Path) -> None:
+    root = path.parent.parent
+    optimize(root, root, overwrite=True)
+    sidecars(path)[0].write_bytes(b"no fence")
+    assert sidecar_findings(root) == ["sidecar-unused", "sidecar-alone"]
+
+
+def twins(path: Path) -> tuple[str, str]:
+    """Two keys of one slot, and a second file with the one in place of the other: nothing else in the files differs."""
+    names = [f"T#twin{number}" for number in range(2000)]
+    slots = hash_slots(names, SLOTS).tolist()
+    one, other = [name for name, slot in zip(names, slots, strict=True) if slot == 30][:2]  # outside the sample
+    for place, key in ((path, one), (path.parent / "20231114221320009", other)):
+        place.unlink(missing_ok=True)
+        with IndexFile.create(place, hash_slot_num=SLOTS, index_num=ROOM) as index:
+            keys = [f"T#{n}" for n in range(1500)]
+            keys[250] = key
+            index.put_keys(keys, range(1500), [T0 + 1000 * n for n in range(1500)])
+    return one, other
+
+
+def cold(path: Path, key: str, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Of both files."""
+    never_in_memory(monkeypatch)
+    with IndexService.open(path.parent, hash_slot_num=SLOTS, index_num=ROOM) as service:
+        return [file.select_phy_offset(key).tolist() for file in service.files]
+
+
+def test_files_that_their_fences_do_not_tell_apart(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = twins(path)
+    root = path.parent.parent
+    fences = set()
+    for place in sorted(path.parent.iterdir()):
+        optimize(place, root.parent / place.name)
+        fences.add((root.parent / place.name / "mqindex-index" / f"{place.name}.fence").read_bytes())
+    assert len(fences) == 1  # else this tests nothing
+    optimize(root, root, overwrite=True)
+    assert (cold(path, one, monkeypatch), cold(path, other, monkeypatch)) == ([[250], []], [[], [250]])
+
+
+def test_a_file_that_took_the_place_of_its_twin(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the filter knew was of the other one: a key was lost, and no later run found it again."""
+    one, other = twins(path)
+    root, twin = path.parent.parent, path.parent / "20231114221320009"
+    aside = root.parent / "aside"
+    twin.rename(aside)
+    optimize(root, root, overwrite=True)
+    path.write_bytes(aside.read_bytes())
+    optimize(root, root, overwrite=True)
+    assert (cold(path, one, monkeypatch), cold(path, other, monkeypatch)) == ([[]], [[250]])
+    alone = root.parent / "alone"
+    optimize(twin := aside.rename(root.parent / twin.name), alone)
+    path.write_bytes((alone / "index" / twin.name).read_bytes())
+    optimize(root, root, overwrite=True)
+    assert (cold(path, one, monkeypatch), cold(path, other, monkeypatch)) == ([[]], [[250]])
+
+
+def test_what_another_run_did_before_this_one_had_the_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It knew what was there before, and wrote a filter without what came since."""
+    root, other = path.parent.parent, path.parent / "20231114221320001"
+    shutil.copy(path, other)
+    with IndexFile.open(other, hash_slot_num=SLOTS, index_num=ROOM, writable=True) as index:
+        index.put_key("T#one more", 5, T0 + 10**6)
+    hold = store.hold_writers
+
+    def late(place: str) -> Any:
+        monkeypatch.setattr(store, "hold_writers", hold)
+        optimize(other, root, overwrite=True)
+        return hold(place)
+
+    monkeypatch.setattr(store, "hold_writers", late)
+    optimize(path, root, overwrite=True)
+    assert FilterFile(MappedFile.open(sidecars(path)[1])).header.files == 2
+
+
+def test_a_filter_whose_rows_say_what_cannot_be_is_made_anew(path: Path) -> None:
+    """Its checksums are right."""
+    root, side = path.parent.parent, sidecars(path)[1]
+    optimize(root, root, overwrite=True)
+    good = side.read_bytes()
+    found = FilterFile(MappedFile.open(side))
+    rows, _ = filter_shape(SLOTS, ROOM)
+    first = found.start + 8 * (rows + 1)
+    length = int.from_bytes(good[found.start + 8 : found.start + 16], "big")
+    row = bytearray(good[first : first + length])
+    row[4:6] = (int.from_bytes(row[4:6], "big") + 40).to_bytes(2, "big")
+    row[:4] = crc32c(bytes(row[4:]), found.header.content).to_bytes(4, "big")
+    side.write_bytes(good[:first] + row + good[first + length :])
+    optimize(root, root, overwrite=True)
+    assert side.read_bytes() == good
+
+
+def test_a_file_without_entries_has_no_fence(path: Path) -> None:
+    root = path.parent.parent
+    optimize(root, root, overwrite=True)
+    path.write_bytes(bytes(path.stat().st_size))
+    report = optimize(root, root, overwrite=True, hash_slot_num=SLOTS, index_num=ROOM)
+    assert report.backup is not None
+    assert not sidecars(path)[0].exists()
 
 
 def test_one_file_of_many_in_place_leaves_the_others_known(path: Path) -> None:

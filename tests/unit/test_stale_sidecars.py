@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ from mqindex.columns.keys import key_hashes
 from mqindex.errors import ClosedFileError
 from mqindex.files.residency import Residency
 from mqindex.rocketmq import IndexFile, hash_slots
+from mqindex.rocketmq.sidecar import reading
 from mqindex.rocketmq.sidecar.names import FILTER
 from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.sidecar import optimised
@@ -139,7 +143,7 @@ def test_a_sidecar_is_copied_over_one_that_was_read(kind: str, tmp_path: Path) -
         assert answers(index, mine)[1] == ([100], [100])
         overwrite(side, (other.parent.parent / "mqindex-index" / kind).read_bytes())
         assert answers(index, mine[::100]) == [([at], [at]) for at in range(0, 200_000, 10_000)]
-        assert uses_sidecars(index) == (kind == FILTER)
+        assert uses_sidecars(index)  # a fence was read whole
 
 
 def test_sidecars_of_a_file_that_was_only_touched_are_used_on(tmp_path: Path) -> None:
@@ -150,6 +154,32 @@ def test_sidecars_of_a_file_that_was_only_touched_are_used_on(tmp_path: Path) ->
         path.chmod(0o640)
         assert uses_sidecars(index)
         assert answers(index, ["T#7", "T#none"]) == [([700], [700]), ([], [])]
+
+
+def test_while_one_thread_looks_at_a_file_that_was_written_to_others_do_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one noted the new times at once: the others took the old fence for good until it was done."""
+    keys = [f"T#{number}" for number in range(2000)]
+    path = put_store(tmp_path, twin(keys))
+    looking, go_on = threading.Event(), threading.Event()
+    misfit = reading.misfit
+
+    def slow(*arguments: Any) -> Any:
+        monkeypatch.setattr(reading, "misfit", misfit)
+        looking.set()
+        go_on.wait(60)
+        return misfit(*arguments)
+
+    with opened(path) as index, ThreadPoolExecutor(1) as other:
+        assert uses_sidecars(index)
+        monkeypatch.setattr(reading, "misfit", slow)
+        overwrite(path, twin(keys).data)
+        first = other.submit(index.select_phy_offset, "T#7")
+        assert looking.wait(60)
+        found = answers(index, ["T#7"])
+        go_on.set()
+        assert (found, first.result().tolist()) == ([([700], [700])], [700])
 
 
 @pytest.mark.parametrize("bulk", [True, False])

@@ -13,11 +13,10 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
-from mqindex.rocketmq.sidecar.binding import fence_header
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE
 from mqindex.rocketmq.sidecar.names import FILTER, fence_path, sidecar_directory
-from mqindex.rocketmq.sidecar.reading import Sidecars
+from mqindex.rocketmq.sidecar.reading import Sidecars, read_fence_header
 
 __all__ = ["SidecarTask", "check_sidecar", "sidecars_to_check"]
 
@@ -77,12 +76,11 @@ def _check_fence(index: str, geometry: tuple[int, int]) -> list[Finding]:
 
 
 def _checked(file: MappedFile, core: IndexCore, sidecars: Sidecars) -> list[Finding]:
-    fence = sidecars.fence.path
+    fence = sidecars.fence
     entries = IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count - 1
     if entries != sidecars.covered:
         covered = plural(entries, "entry")
         return [catalogue.SIDECAR_BEHIND.finding(fence, field="covered", expected=covered, got=sidecars.covered)]
-    sidecars.require_content()
     file.populate()
     page = sidecars.search.wrong_page(core)
     if page is not None:
@@ -106,7 +104,6 @@ def _check_filter(path: str, fences: Sequence[str]) -> list[Finding]:
 
 def _knows(found: FilterFile, fence: str) -> bool:
     try:
-        with MappedFile.open(fence) as file:
-            return found.number_of(fence_header(file)) is not None
+        return found.number_of(read_fence_header(fence)) is not None
     except (MQIndexError, OSError):  # a finding of its own
         return False

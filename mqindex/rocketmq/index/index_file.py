@@ -198,9 +198,16 @@ class IndexFile(SingleCalls, Closable):
         return cls._opened(path_of("path", path), writable, lambda file: geometry.of_file(file, *given))
 
     @classmethod
-    def open_known(cls, path: str, known: geometry.Geometry, *, writable: bool = False) -> IndexFile:
-        """Internal: open a file whose geometry other files show; its own content may be damaged, and is not asked."""
-        return cls._opened(path, writable, lambda file: geometry.require_size(file.path, file.size, known))
+    def open_known(
+        cls, path: str, known: geometry.Geometry, *, writable: bool = False, sidecars: bool = True
+    ) -> IndexFile:
+        """Internal: open a file whose geometry other files show; its own content may be damaged, and is not asked.
+
+        `sidecars` False: they are left alone, which take another descriptor.
+        """
+        return cls._opened(
+            path, writable, lambda file: geometry.require_size(file.path, file.size, known), sidecars=sidecars
+        )
 
     @classmethod
     def open_elsewhere(cls, found: Elsewhere) -> IndexFile:
@@ -208,7 +215,14 @@ class IndexFile(SingleCalls, Closable):
         return cls(found.file, *found.geometry, ExitStack(), elsewhere=found)
 
     @classmethod
-    def _opened(cls, path: str, writable: bool, geometry_of: Callable[[MappedFile], geometry.Geometry]) -> IndexFile:
+    def _opened(
+        cls,
+        path: str,
+        writable: bool,
+        geometry_of: Callable[[MappedFile], geometry.Geometry],
+        *,
+        sidecars: bool = True,
+    ) -> IndexFile:
         with ExitStack() as held:
             if writable:
                 held.enter_context(lock.hold_file(path, "index file"))
@@ -218,7 +232,8 @@ class IndexFile(SingleCalls, Closable):
             file = MappedFile.open(path, writable=writable)
             file.advise_random()
             slots, entries = geometry_of(file)
-            return cls(file, slots, entries, held.pop_all())._with_sidecars()
+            index = cls(file, slots, entries, held.pop_all())
+        return index._with_sidecars() if sidecars and not writable else index
 
     def writer(self) -> IndexWriter:
         """A context manager with the same `put_key`, which stores by blocks: several times faster where each key comes
@@ -477,7 +492,7 @@ class IndexFile(SingleCalls, Closable):
 
     def _with_sidecars(self) -> IndexFile:
         """Uses the fence of an optimised file that nobody has written to since, and the key filter."""
-        if not self.writable and disk.is_directory(sidecar_directory(os.path.dirname(self.path))):
+        if disk.is_directory(sidecar_directory(os.path.dirname(self.path))):
             from mqindex.rocketmq.sidecar.reading import find_sidecars
 
             self._sidecars = find_sidecars(self._file, (self.hash_slot_num, self.index_num))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -150,9 +151,7 @@ class IndexService(Closable):
                 refuse_other_place(where, "index", has_files=bool(store.index_paths(where)))
             paths = _index_paths(where, writable)
             slots, entries = _geometry(paths, *given)
-            files = [
-                held.enter_context(IndexFile.open_known(path, (slots, entries), writable=writable)) for path in paths
-            ]
+            files = _opened(paths, (slots, entries), writable, held)
             return cls(where, files, slots, entries, writable, held.pop_all())
 
     @property
@@ -340,6 +339,19 @@ def _index_paths(where: str, writable: bool) -> list[str]:
     if paths and not writable and os.path.getsize(paths[-1]) == 0:
         warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {paths.pop()}", stacklevel=3)
     return paths
+
+
+def _opened(paths: list[str], pair: geometry.Geometry, writable: bool, held: ExitStack) -> list[IndexFile]:
+    """The files, with their sidecars if as many descriptors are to be had: they only save reads."""
+    try:
+        with ExitStack() as some:
+            files = [some.enter_context(IndexFile.open_known(path, pair, writable=writable)) for path in paths]
+            held.push(some.pop_all())
+            return files
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+    return [held.enter_context(IndexFile.open_known(path, pair, writable=writable, sidecars=False)) for path in paths]
 
 
 def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None) -> geometry.Geometry:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mqindex._native.crc import crc32c
 from mqindex.errors import CorruptIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FENCE_SAMPLE, FENCE_VERSION, MAGIC_FENCE, FenceHeader
 
-__all__ = ["bound_header", "fence_header", "misfit", "require_bound", "require_sealed", "sealed"]
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = [
+    "bound_header",
+    "fence_header",
+    "misfit",
+    "require_bound",
+    "require_geometry",
+    "require_sealed",
+    "require_slots",
+    "sealed",
+]
 
 _CHECKSUM = 4  # bytes
-_SLOT = 4  # bytes of a page's first slot
+_SLOT, _PAGE = 4, 4096  # bytes of a page's first slot, and of the page
 
 
 def bound_header(file: MappedFile, geometry: tuple[int, int], covered: int, *, pages: int, content: int) -> FenceHeader:
@@ -36,31 +50,56 @@ def require_sealed(data: bytes, path: str, what: str) -> None:
         )
 
 
-def fence_header(file: MappedFile) -> FenceHeader:
-    """The header of a fence; `CorruptIndexError` where it is none, too short, or damaged."""
-    if file.size < FENCE_HEADER_SIZE:
-        raise CorruptIndexError(
-            "the fence is too short", path=file.path, expected=f"{FENCE_HEADER_SIZE} bytes", got=file.size
-        )
-    data = file.read(0, FENCE_HEADER_SIZE)
+def fence_header(data: bytes, size: int, path: str) -> FenceHeader:
+    """The header at the beginning of a fence of so many bytes; `CorruptIndexError` where it is none, or damaged."""
+    if len(data) < FENCE_HEADER_SIZE:
+        raise CorruptIndexError("the fence is too short", path=path, expected=f"{FENCE_HEADER_SIZE} bytes", got=size)
     header = FenceHeader.from_bytes(data)
-    known = MAGIC_FENCE, FENCE_VERSION, file.size
+    known = MAGIC_FENCE, FENCE_VERSION, size
     if (header.magic, header.version, header.size) != known:
         raise CorruptIndexError(
-            "not a fence of this length", path=file.path,
+            "not a fence of this length", path=path,
             expected=f"{known[0]!r}, version {known[1]}, {known[2]} bytes",
             got=f"{header.magic!r}, version {header.version}, {header.size} bytes",
         )  # fmt: skip
-    require_sealed(data, file.path, "fence")
-    length = FENCE_HEADER_SIZE + _SLOT * header.pages
-    if header.pages < 1 or length != file.size:
-        raise CorruptIndexError("the fence has another length", path=file.path, expected=length, got=file.size)
+    require_sealed(data[:FENCE_HEADER_SIZE], path, "fence")
+    length = FENCE_HEADER_SIZE + _SLOT * _pages(header)
+    if header.covered < 1 or length != size or header.pages != _pages(header):
+        raise CorruptIndexError("the fence has another length", path=path, expected=f"{length} bytes", got=size)
     return header
 
 
-def require_bound(path: str, header: FenceHeader, index: MappedFile, geometry: tuple[int, int]) -> None:
-    """`CorruptIndexError` where a fence is not its index file's."""
-    wrong = misfit(header, index, geometry)
+def _pages(header: FenceHeader) -> int:
+    """In how many pages of the file entries begin."""
+    first, last = (
+        (INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * header.hash_slot_num + INDEX_ENTRY_SIZE * number) // _PAGE
+        for number in (1, header.covered)
+    )
+    return last - first + 1
+
+
+def require_slots(slots: Buffer, header: FenceHeader, path: str) -> None:
+    """`CorruptIndexError` where the slots after a fence's header are damaged."""
+    checksum = crc32c(slots)
+    if checksum != header.content:
+        raise CorruptIndexError(
+            "the checksum of the fence is wrong", path=path, field="content", expected=header.content, got=checksum
+        )
+
+
+def require_geometry(path: str, header: FenceHeader, geometry: tuple[int, int]) -> None:
+    """`CorruptIndexError` where a fence is for files of another geometry."""
+    for field, value in (("hash_slot_num", geometry[0]), ("index_num", geometry[1])):
+        if getattr(header, field) != value:
+            got = getattr(header, field)
+            raise CorruptIndexError(
+                "the fence is of another index file", path=path, field=field, expected=value, got=got
+            )
+
+
+def require_bound(path: str, header: FenceHeader, index: MappedFile) -> None:
+    """`CorruptIndexError` where a fence of this geometry is not its index file's."""
+    wrong = misfit(header, index)
     if wrong is not None:
         field, expected, got = wrong
         raise CorruptIndexError(
@@ -68,16 +107,12 @@ def require_bound(path: str, header: FenceHeader, index: MappedFile, geometry: t
         )
 
 
-def misfit(header: FenceHeader, file: MappedFile, geometry: tuple[int, int]) -> tuple[str, object, object] | None:
+def misfit(header: FenceHeader, file: MappedFile) -> tuple[str, object, object] | None:
     """The first field that is not its index file's: (field, expected, got); None: the fence is bound to it."""
-    expected: tuple[tuple[str, object], ...] = (("hash_slot_num", geometry[0]), ("index_num", geometry[1]))
-    for field, value in expected:
-        if getattr(header, field) != value:
-            return field, value, getattr(header, field)
     index = IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE))
-    if not 1 <= header.covered < min(max(index.index_count, 1), geometry[1]):
+    if not 1 <= header.covered < min(max(index.index_count, 1), header.index_num):
         return "covered", f"1 .. {index.index_count - 1}", header.covered
-    sample = _sample(file, geometry[0], header.covered)
+    sample = _sample(file, header.hash_slot_num, header.covered)
     known = len(_ENDS) if index.index_count == header.covered + 1 else _KEPT
     for field, value in (*zip(_ENDS[:known], _ends(index), strict=False), ("sample", sample)):
         if getattr(header, field) != value:

@@ -16,6 +16,7 @@ from mqindex.rocketmq.sidecar.binding import require_sealed
 from mqindex.rocketmq.sidecar.layout import (
     FILTER_FILE_SIZE,
     FILTER_HEADER_SIZE,
+    FILTER_MOST_FILES,
     FILTER_VERSION,
     MAGIC_FILTER,
     FenceHeader,
@@ -102,6 +103,6 @@ def _header(file: MappedFile) -> FilterHeader:
             got=f"{header.magic!r}, version {header.version}, {header.size} bytes",
         )  # fmt: skip
     require_sealed(data, file.path, "filter")
-    if min(header.files, header.hash_slot_num, header.index_num) < 1 or header.files > file.size // FILTER_FILE_SIZE:
+    if not (1 <= header.files <= FILTER_MOST_FILES and min(header.hash_slot_num, header.index_num) >= 1):
         raise CorruptIndexError("no such filter", path=file.path, got=header)
     return header

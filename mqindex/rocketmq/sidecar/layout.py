@@ -28,7 +28,8 @@ anew in the order of the log has the same header, but not these. Opening the ind
 pages; `verify` compares every entry. `size` is the whole fence's; `content` is the CRC-32C of the slots, `checksum`
 that of the 76 bytes before it. A fence is not used if it differs from its file in any of these, or if the file has
 grown. A reader that has the file open compares its header at every look-up, the rest where somebody has written to it
-since, and never uses a fence again that did not fit once.
+since (by its times, as the system tells them; what is stored through a memory map may show late), and never uses a
+fence again that did not fit once. A filter it never uses again once somebody has written to that.
 
 ```
 filter
@@ -41,7 +42,7 @@ filter
 
 After its header a filter has 44 bytes for each file: the fields `covered` to `sample` of the file's fence and its
 `content`, which say that the filter is of this file; the filter's `content` is the CRC-32C of all these. A file whose
-fence is not among them may hold everything.
+fence is not among them, 1024 at most, may hold everything.
 
 Then come the places of the rows and the rows, which `src_c/mqi_key_filter.h` draws; their `seed` is `content`. A row is
 for some neighbouring slots of all files, so that a look-up in all of them reads it once. Where a row's checksum is
@@ -59,6 +60,7 @@ __all__ = [
     "FENCE_VERSION",
     "FILTER_FILE_SIZE",
     "FILTER_HEADER_SIZE",
+    "FILTER_MOST_FILES",
     "FILTER_ROW_START_SIZE",
     "FILTER_VERSION",
     "MAGIC_FENCE",
@@ -75,6 +77,7 @@ MAGIC_FILTER: Final = b"MQFILTER"
 FILTER_VERSION: Final = 2
 FILTER_HEADER_SIZE: Final = 40
 FILTER_FILE_SIZE: Final = 44
+FILTER_MOST_FILES: Final = 1024  # a row is read for all of them
 FILTER_ROW_START_SIZE: Final = 8
 
 

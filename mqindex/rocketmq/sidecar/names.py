@@ -38,7 +38,12 @@ def filter_path(index_directory: str) -> str:
 
 
 def remove_fence(index_path: str) -> None:
-    """Remove the fence of an index file that is gone; without it nobody asks the filter for that file."""
+    """Remove the fence of an index file that is gone, and with the last one the filter, which nobody asks then."""
     path = fence_path(index_path)
-    if disk.is_file(path):
-        disk.remove(path)
+    if not disk.is_file(path):
+        return
+    disk.remove(path)
+    directory = os.path.dirname(path)
+    keys = os.path.join(directory, FILTER)
+    if disk.is_file(keys) and not any(name.endswith(FENCE) for name in os.listdir(directory)):
+        disk.remove(keys)

@@ -6,59 +6,53 @@ import contextlib
 import os
 from functools import partial
 
-from mqindex._native.crc import crc32c
 from mqindex._native.file_watch import FileWatch
+from mqindex._native.index_file import IndexCore
 from mqindex._native.sidecar import ColdSearch
-from mqindex.errors import CorruptIndexError, MQIndexError
+from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
-from mqindex.files.regular import regular
+from mqindex.files.regular import reading
 from mqindex.files.residency import Residency
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
-from mqindex.rocketmq.sidecar.binding import fence_header, misfit, require_bound
+from mqindex.rocketmq.sidecar.binding import fence_header, misfit, require_bound, require_geometry, require_slots
 from mqindex.rocketmq.sidecar.key_filter import FilterFile, open_filter
 from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FenceHeader
 from mqindex.rocketmq.sidecar.names import fence_path, filter_path
 
-__all__ = ["Sidecars", "find_sidecars"]
+__all__ = ["Sidecars", "find_sidecars", "read_fence", "read_fence_header"]
 
 
 class Sidecars:
-    """The fence of one index file, mapped, and the filter if it knows the file. `search` looks keys up in them.
+    """The fence of one index file, read whole, and the filter if it knows the file. `search` looks keys up in them.
 
-    Opening checks the headers, the lengths and what binds them to the file. The rest is compared with its checksums
-    when it is first read. What binds them is compared again where somebody has written to the file since: another may
-    have been copied over it. Neither is used any more once somebody has written to it.
+    Opening checks the fence and what binds it to the file, and of the filter what is not its rows, which are compared
+    with their checksums when they are first read. What binds the fence is compared again where somebody has written to
+    the file since: another may have been copied over it. A filter is not used any more once somebody has written to it.
     """
 
     def __init__(self, index: MappedFile, geometry: tuple[int, int]) -> None:
         """`MQIndexError` or `OSError`: the fence is missing, damaged, or not of this file."""
-        path = fence_path(index.path)
+        self.fence = fence_path(index.path)
+        self.header, slots = read_fence(self.fence, geometry)
+        self.covered = self.header.covered
         with contextlib.ExitStack() as opened:
             residency = opened.enter_context(contextlib.closing(Residency(index.path)))
-            fence = regular(path, os.O_RDONLY)
-            opened.callback(os.close, fence)
-            watches = FileWatch(residency.fileno()), FileWatch(fence)
-            self.fence = opened.enter_context(contextlib.closing(MappedFile.open(path)))
-            self.header = fence_header(self.fence)
-            require_bound(path, self.header, index, geometry)
-            self.covered = self.header.covered
+            watch = FileWatch(residency.fileno())
+            require_bound(self.fence, self.header, index)
             self.filter, self.number = _filter_of(index.path, self.header)
             self.search = ColdSearch(
-                memoryview(self.fence.map)[FENCE_HEADER_SIZE:], None if self.filter is None else self.filter.rows,
-                file=self.number, covered=self.covered, checksum=self.header.content,
-                header=index.map[:INDEX_HEADER_SIZE], index_watch=watches[0], fence_watch=watches[1],
-                fits=partial(_fits, self.header, index, geometry), in_memory=residency,
+                slots, None if self.filter is None else self.filter.rows, file=self.number, covered=self.covered,
+                header=index.map[:INDEX_HEADER_SIZE], watch=watch, fits=partial(_fits, self.header, index),
+                in_memory=residency,
             )  # fmt: skip
             self._opened = opened.pop_all()
 
-    def require_content(self) -> None:
-        """Compare the slots now, which are usually compared when they are read; `CorruptIndexError`: they are wrong."""
-        checksum = crc32c(memoryview(self.fence.map)[FENCE_HEADER_SIZE:])
-        if checksum != self.header.content:
-            raise CorruptIndexError(
-                "the checksum of the fence is wrong", path=self.fence.path, field="content",
-                expected=self.header.content, got=checksum,
-            )  # fmt: skip
+    def lead_to_all(self, core: IndexCore) -> bool:
+        """Whether the fence and the filter lead to every entry; what binds them to the file is a sample."""
+        keys = self.filter
+        if keys is None or self.search.wrong_page(core) is not None:
+            return False
+        return keys.rows.missing_entry(self.number, core, self.covered) is None
 
     def close(self) -> None:
         """Close the files; may be called twice."""
@@ -77,6 +71,22 @@ def find_sidecars(index: MappedFile, geometry: tuple[int, int]) -> Sidecars | No
     return None
 
 
+def read_fence(path: str, geometry: tuple[int, int]) -> tuple[FenceHeader, bytes]:
+    """The header and the slots of a fence; `CorruptIndexError`: it is damaged, or of another geometry."""
+    with reading(path) as file:
+        header = fence_header(file.read(FENCE_HEADER_SIZE), os.fstat(file.fileno()).st_size, path)
+        require_geometry(path, header, geometry)
+        slots = file.read(header.size - FENCE_HEADER_SIZE)
+    require_slots(slots, header, path)
+    return header, slots
+
+
+def read_fence_header(path: str) -> FenceHeader:
+    """The header of a fence; `CorruptIndexError`: it is damaged."""
+    with reading(path) as file:
+        return fence_header(file.read(FENCE_HEADER_SIZE), os.fstat(file.fileno()).st_size, path)
+
+
 def _filter_of(index_path: str, fence: FenceHeader) -> tuple[FilterFile | None, int]:
     """The filter, and which of its files this one is; None: none knows it, and the file may hold everything."""
     with contextlib.suppress(MQIndexError, OSError):
@@ -87,8 +97,8 @@ def _filter_of(index_path: str, fence: FenceHeader) -> tuple[FilterFile | None, 
     return None, 0
 
 
-def _fits(header: FenceHeader, index: MappedFile, geometry: tuple[int, int]) -> bool:
+def _fits(header: FenceHeader, index: MappedFile) -> bool:
     try:
-        return misfit(header, index, geometry) is None
+        return misfit(header, index) is None
     except (MQIndexError, OSError):  # cut, or closed, meanwhile: the look-up itself says so
         return False

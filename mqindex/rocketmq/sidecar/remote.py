@@ -15,7 +15,7 @@ from mqindex.files.fork_lock import new_lock
 from mqindex.files.remote import PAGE, RemoteFile, RemotePlace
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
-from mqindex.rocketmq.sidecar.binding import fence_header, require_bound
+from mqindex.rocketmq.sidecar.binding import fence_header, require_bound, require_slots
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FILTER_ROW_START_SIZE
 from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER
@@ -74,14 +74,14 @@ class RemoteSidecars:
     def __init__(self, index: RemoteFile, fence: RemotePlace, keys: RemoteFilter | None) -> None:
         """`CorruptIndexError`: the fence is damaged, or not of this file, or entries were appended since."""
         file = RemoteFile(fence)
-        file.populate()
         self._index, self._keys = index, keys
-        self._header = fence_header(file)
-        self._fence = memoryview(file.map)[FENCE_HEADER_SIZE:]
+        self._header = fence_header(file.read(0, FENCE_HEADER_SIZE), file.size, fence.url)
         self.geometry = self._header.hash_slot_num, self._header.index_num
         if index.size != layout.index_file_size(*self.geometry):
             raise CorruptIndexError(_OTHER, path=fence.url, field="length", got=index.size)
-        require_bound(fence.url, self._header, index, self.geometry)
+        self._slots = file.read(FENCE_HEADER_SIZE, file.size)
+        require_slots(self._slots, self._header, fence.url)
+        require_bound(fence.url, self._header, index)
         self._index_header = index.read(0, INDEX_HEADER_SIZE)
         covered = IndexHeader.from_bytes(self._index_header).index_count - 1
         if covered != self._header.covered:
@@ -103,8 +103,8 @@ class RemoteSidecars:
         number = None if found is None else found.number_of(self._header)
         first = self._place_of(1) // PAGE
         return ColdSearch(
-            self._fence, None if found is None or number is None else found.rows, file=number or 0,
-            covered=self._header.covered, checksum=self._header.content, header=self._index_header,
+            self._slots, None if found is None or number is None else found.rows, file=number or 0,
+            covered=self._header.covered, header=self._index_header,
             fetch=lambda pages: self._index.need(first + pages.astype(np.int64)),
         )  # fmt: skip
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from mqindex._native.key_filter import weave_rows
 from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files.mapped_file import MappedFile
-from mqindex.rocketmq.sidecar.binding import fence_header
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.names import fence_path
+from mqindex.rocketmq.sidecar.reading import read_fence_header
 from mqindex.rocketmq.sidecar.writing import write_filter
 
 __all__ = ["known_files", "known_of", "weave"]
@@ -29,8 +29,8 @@ def known_files(path: str, geometry: tuple[int, int]) -> frozenset[bytes]:
 def known_of(index_paths: Iterable[str]) -> Iterator[bytes]:
     """By what a filter knows those of the files that have a fence."""
     for path in index_paths:
-        with contextlib.suppress(MQIndexError, OSError), MappedFile.open(fence_path(path)) as fence:
-            yield fence_header(fence).of_filter()
+        with contextlib.suppress(MQIndexError, OSError):
+            yield read_fence_header(fence_path(path)).of_filter()
 
 
 def weave(path: str, wanted: Iterable[bytes], new: Mapping[bytes, str], before: str, geometry: tuple[int, int]) -> None:
