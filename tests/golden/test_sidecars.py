@@ -146,6 +146,19 @@ def test_sidecars_go_with_the_file_that_expires(store: Path) -> None:
     assert told(store) == []
 
 
+def test_the_filter_goes_with_the_last_fence(store: Path) -> None:
+    """Only the newest file stays, which was not optimised."""
+    newest = max((store / "index").iterdir())
+    Path(fence_path(str(newest))).unlink()
+    with IndexService.open(
+        store / "index", hash_slot_num=CASE.geometry[0], index_num=CASE.geometry[1], writable=True
+    ) as service:
+        service.delete_expired_file(1 << 40)
+    assert list((store / "index").iterdir()) == [newest]
+    assert [one.kind for one in told(store)] == []
+    assert list((store / "mqindex-index").iterdir()) == []
+
+
 def test_sidecars_go_to_the_backup_with_the_file_that_is_replaced(store: Path) -> None:
     damaged = first(store)
     data = bytearray(damaged.read_bytes())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +208,35 @@ def test_a_file_without_entries_has_no_fence(path: Path) -> None:
     report = optimize(root, root, overwrite=True, hash_slot_num=SLOTS, index_num=ROOM)
     assert report.backup is not None
     assert not sidecars(path)[0].exists()
+
+
+FEW_DESCRIPTORS = """
+import resource, sys
+from mqindex.files.residency import Residency
+from mqindex.rocketmq import IndexService
+
+Residency.__call__ = lambda self: False
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+with IndexService.open(sys.argv[1]) as service:
+    print(sum(file.asks_a_filter for file in service.files), service.query_offset("T", "7").phy_offsets.tolist())
+"""
+
+
+@pytest.mark.parametrize(("descriptors", "used"), [(200, 30), (60, 0)])
+def test_where_descriptors_are_few_the_files_are_opened_without_sidecars(
+    descriptors: int, used: int, path: Path
+) -> None:
+    root = path.parent.parent
+    for number in range(1, 30):
+        shutil.copy(path, path.parent / f"20231114221320{number:03}")
+    optimize(root, root, overwrite=True)
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_DESCRIPTORS, str(path.parent), str(descriptors)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (f"{used} {([407, 207, 7] * 30)[:64]}\n", ""), done.stderr
 
 
 def test_one_file_of_many_in_place_leaves_the_others_known(path: Path) -> None:
