@@ -26,7 +26,7 @@ __all__ = ["Change", "Exchange", "changed_so_far", "exchange_files", "old_or_new
 class Change(NamedTuple):
     """Afterwards `name`, below the root, leads to the file or directory `source`; None: to nothing.
 
-    `like`: whose owner and mode `source` takes where it replaces no file; None: a neighbour's.
+    `like`: whose owner and mode `source` takes; None: those of the file that it replaces, else a neighbour's.
     """
 
     name: str
@@ -203,7 +203,7 @@ def _own(source: str, path: str, like: str | None) -> None:
         for one in _files(source):
             disk.own_like(one, source)
     else:
-        disk.own_like(source, path if disk.is_file(path) else like or neighbour_of(path))
+        disk.own_like(source, like or (path if disk.is_file(path) else neighbour_of(path)))
 
 
 def _rename(root: str, source: str, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.sidecar.layout import FILTER_MOST_FILES
-from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, filter_path
+from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, fence_path, filter_path
 from mqindex.rocketmq.sidecar.reading import find_sidecars, read_fence_header
 from mqindex.rocketmq.sidecar.weaving import known_files, known_of, weave
 from mqindex.rocketmq.sidecar.writing import sidecar_space, write_sidecars
@@ -38,6 +39,7 @@ from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = ["optimize"]
 
+_OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 _HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
 
 
@@ -115,11 +117,11 @@ def optimize(
     report = RebuildReport(where, settings={"geometry": plan.geometry})
     alone = held(engine, stores.hold_writers, order.out) if plan.in_place else contextlib.nullcontext()
     with alone, scratch_in(engine, plan.home) as (seeing, scratch):
-        known, kept = run_one(seeing, _known, plan, "look at the key filter")
-        tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place, known) for path in plan.paths]
+        there = run_one(seeing, _look_at_filter, plan, "look at the key filter")
+        tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place, there) for path in plan.paths]
         weights = [plan.size] * len(tasks)
         made = seeing.map(_optimize_file, tasks, name="bring entries together", weights=weights, unit="byte")
-        woven = run_one(seeing, _weave, _Weave(plan, scratch, kept, tuple(made)), "write the key filter")
+        woven = run_one(seeing, _weave, _Weave(plan, scratch, there, tuple(made)), "write the key filter")
         _publish(seeing, order, plan, scratch, made, woven, report)
     report.files = sum(one.path is not None for one in made)
     report.entries = sum(one.entries for one in made if one.path is not None)
@@ -156,15 +158,28 @@ class _Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class _Filter:
+    """In place the filter that is there, whose files are told by their fences: it `knows` these.
+
+    `outside`: it knows them not, and never will: two have the same fence, or it is full. `beside`: the fences of files
+    that are not optimized now, known or not.
+    """
+
+    knows: frozenset[bytes] = frozenset()
+    outside: frozenset[bytes] = frozenset()
+    beside: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class _Task:
-    """One file. `skip`: it stays if it is optimized already; `known`: the files that the filter knows."""
+    """One file. `skip`: it stays if it is optimized already."""
 
     path: str
     own: geometry.Geometry
     geometry: geometry.Geometry
     scratch: str
     skip: bool
-    known: frozenset[bytes]
+    there: _Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,21 +199,25 @@ class _Made:
 
 @dataclass(frozen=True, slots=True)
 class _Weave:
-    """The input of the task that writes the filter. `kept`: files that the old one knows and that stay as they are."""
+    """The input of the task that writes the filter."""
 
     plan: _Plan
     scratch: str
-    kept: tuple[bytes, ...]
+    there: _Filter
     made: tuple[_Made, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Woven:
-    """The new filter in the scratch; None: there is none, and `empty`: the old one goes too."""
+    """The new filter in the scratch, or None; `like`: the index file whose owner and mode it takes.
 
-    path: str | None = None
-    empty: bool = False
-    fsync_seconds: float = 0.0
+    `gone`: sidecars that go without one that takes their place.
+    """
+
+    path: str | None
+    like: str
+    gone: tuple[str, ...]
+    fsync_seconds: float
 
 
 # ---- before the work ----------------------------------------------------------------------------------------------
@@ -224,12 +243,16 @@ def _begin(order: _Order) -> _Plan:
     return _Plan(tuple(paths), own, new, size, home, in_place, note)
 
 
-def _known(plan: _Plan) -> tuple[frozenset[bytes], tuple[bytes, ...]]:
-    """In place the files that the filter there knows, and those of them that are not optimized now."""
+def _look_at_filter(plan: _Plan) -> _Filter:
+    """After the store is held: another run may have been there before."""
+    if not plan.in_place:
+        return _Filter()
     directory = os.path.dirname(plan.paths[0])
-    known = known_files(filter_path(directory), plan.own) if plan.in_place else frozenset()
-    others = [path for path in stores.index_paths(directory) if path not in plan.paths] if known else []
-    return known, tuple(one for one in known_of(others) if one in known)
+    knows = known_files(filter_path(directory), plan.own)
+    beside = tuple(known_of(path for path in stores.index_paths(directory) if path not in plan.paths))
+    times = Counter([*beside, *known_of(plan.paths)])
+    full = len(knows) >= FILTER_MOST_FILES
+    return _Filter(knows, frozenset(one for one, n in times.items() if n > 1 or full) - knows, beside)
 
 
 def _files_of(index: str) -> tuple[str, list[str]]:
@@ -344,8 +367,10 @@ def _as_it_is(source: IndexFile, task: _Task, entries: int) -> _Made:
         there = find_sidecars(file, task.own)
         if there is not None:
             with contextlib.closing(there):
-                if there.header.of_filter() in task.known and there.lead_to_all(core):
-                    return _Made(None, entries, there.header.of_filter())
+                known = there.header.of_filter()
+                settled = known in task.there.knows or known in task.there.outside
+                if settled and there.lead_to_all(core, filtered=known in task.there.knows):
+                    return _Made(None, entries, known)
     return _with_sidecars(None, source.path, task, entries)
 
 
@@ -357,20 +382,30 @@ def _with_sidecars(path: str | None, ordered: str, task: _Task, entries: int, fs
 
 
 def _weave(item: _Weave) -> _Woven:
-    """One filter of all files in the scratch; nothing, where that in place has them all.
+    """One filter of all files in the scratch; None, where that in place has them all.
 
     Two files by whose fences it cannot tell them apart are left out: they may hold everything.
     """
+    plan, directory = item.plan, os.path.dirname(item.plan.paths[0])
     new = {one.known: one.keys for one in item.made if one.keys is not None}
-    times = Counter([*item.kept, *(one.known for one in item.made if one.known)])
-    wanted = [one for one, n in times.items() if n == 1][-FILTER_MOST_FILES:]
-    if not new or not wanted:
-        return _Woven(empty=bool(new))
-    path, before = disk.temporary(item.scratch, "filter"), filter_path(os.path.dirname(item.plan.paths[0]))
-    weave(path, wanted, new, before, item.plan.geometry.value)
-    started = time.perf_counter()
-    disk.sync_file(path)
-    return _Woven(path, fsync_seconds=time.perf_counter() - started)
+    times = Counter([*item.there.beside, *(one.known for one in item.made if one.known)])
+    wanted = [one for one, n in times.items() if n == 1 and (one in new or one in item.there.knows)]
+    path, seconds = None, 0.0
+    if new and wanted:
+        path = disk.temporary(item.scratch, "filter")
+        weave(path, wanted[-FILTER_MOST_FILES:], new, filter_path(directory), plan.geometry.value)
+        started = time.perf_counter()
+        disk.sync_file(path)
+        seconds = time.perf_counter() - started
+    old = [fence_path(place) for place, one in zip(plan.paths, item.made, strict=True) if not one.known]
+    old += [filter_path(directory)] if new and not wanted else []
+    gone = tuple(os.path.basename(one) for one in old if plan.in_place and disk.exists(one))
+    return _Woven(path, _narrowest(stores.index_paths(directory) or plan.paths), gone, seconds)
+
+
+def _narrowest(paths: Sequence[str]) -> str:
+    """The name of the file that the fewest may read, the newest of several: the filter has something of all."""
+    return os.path.basename(min(reversed(paths), key=lambda path: os.stat(path).st_mode & _OTHERS_READ))
 
 
 def _fill(source: IndexFile, core: IndexCore) -> None:
@@ -418,15 +453,6 @@ def _moves(name: str, made: _Made) -> Iterator[tuple[str, str]]:
         yield made.fence, os.path.join(DIRECTORY, name + FENCE)
 
 
-def _removals(order: _Order, plan: _Plan, made: Sequence[_Made], woven: _Woven) -> Iterator[Change]:
-    """In place: the fences of files that have no entries any more, and a filter that knows none."""
-    names = [os.path.basename(path) + FENCE for path, one in zip(plan.paths, made, strict=True) if not one.known]
-    for name in [*names, *([FILTER] if woven.empty else [])]:
-        place = os.path.join(DIRECTORY, name)
-        if disk.exists(os.path.join(order.out, place)):
-            yield Change(place)
-
-
 # ---- publication -------------------------------------------------------------------------------------------
 
 
@@ -442,7 +468,7 @@ def _publish(
     names = [os.path.basename(path) for path in plan.paths]
     moves = [(name, move) for name, one in zip(names, made, strict=True) for move in _moves(name, one)]
     if woven.path is not None:
-        moves.append((names[-1], (woven.path, os.path.join(DIRECTORY, FILTER))))
+        moves.append((woven.like, (woven.path, os.path.join(DIRECTORY, FILTER))))
     if not plan.in_place:
         aside = f"{order.out}.backup-{staging.backup_name()}" if order.overwrite else None
         publication = Publication(scratch, order.out, aside, tuple(move for _, move in moves), ("index",))
@@ -450,9 +476,10 @@ def _publish(
         report.out_files, report.backup = published.paths, published.backup
         report.fsync_seconds += published.fsync_seconds
         return
-    # Only who may read an index file may know what is in it: sidecars take its owner and mode.
+    # Only who may read an index file may know what is in it: a fence takes its owner and mode, the filter those of the
+    # one that the fewest may read.
     changes = [Change(place, path, os.path.join(order.out, "index", name)) for name, (path, place) in moves]
-    changes += _removals(order, plan, made, woven)
+    changes += [Change(os.path.join(DIRECTORY, name)) for name in woven.gone]
     if changes:
         report.backup = os.path.join(order.out, run_one(engine, backup_in, [order.out], "make a backup"))
         report.out_files = exchange_all(engine, Exchange(order.out, report.backup, tuple(changes)))

@@ -11,6 +11,7 @@ import pytest
 from mqindex._native.crc import crc32c
 from mqindex.report import Finding
 from mqindex.rocketmq import IndexFile, IndexService, repair, verify
+from mqindex.rocketmq.checks.sidecar_check import check_sidecar, sidecars_to_check
 from mqindex.rocketmq.sidecar.binding import sealed
 from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FenceHeader
 from mqindex.rocketmq.sidecar.names import FILTER, fence_path
@@ -144,6 +145,19 @@ def test_sidecars_go_with_the_file_that_expires(store: Path) -> None:
     assert str(oldest) in gone
     assert not Path(fence_path(str(oldest))).exists()
     assert told(store) == []
+
+
+def test_sidecars_that_may_not_be_listed_are_a_finding(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user who may read the store but not this directory; `verify` then said nothing else."""
+    shutil.rmtree(store / "mqindex-index")
+    (store / "mqindex-index").write_text("no directory")
+
+    def denied(path: str) -> list[str]:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("mqindex.rocketmq.checks.sidecar_check.store.names_in", denied)
+    (finding,) = check_sidecar(*sidecars_to_check(str(store / "index"), [str(first(store))], CASE.geometry))
+    assert (finding.kind, finding.severity) == ("sidecar-unused", "warning")
 
 
 def test_the_filter_goes_with_the_last_fence(store: Path) -> None:

@@ -73,7 +73,8 @@ def test_a_rebuild_is_what_was_written_live(script: list[Any], base: int, interv
         report = rebuild(directory, Path(home) / "out", index_interval_bytes=interval, engine=ONE)
         assert report.findings == []
         assert index_files(Path(home) / "out") == index_files(directory)
-        assert verify(directory, index_interval_bytes=interval, engine=ONE, deep=True).findings == []
+        found = verify(directory, index_interval_bytes=interval, engine=ONE, deep=True).findings
+        assert {one.kind for one in found} <= {"segment-gap"}  # of a script that skips offsets where a segment ends
 
 
 damage = st.tuples(st.integers(0, 60), st.integers(0, 10**6))

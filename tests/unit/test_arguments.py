@@ -363,7 +363,9 @@ def test_a_geometry_that_takes_no_entry_is_refused_in_every_call(tmp_path: Path)
         for options in [*given, *([{"config": {"maxIndexNum": 1}}, {"config": conf}] if takes_config else [])]:
             with pytest.raises(GeometryError) as told:
                 function(**options)
-            said[call, str(options)] = str(told.value)
+            named = str(conf) in str(told.value)
+            assert named == (options.get("config") == conf)
+            said[call, str(options)] = str(told.value).replace(f"{conf}: ", "")
     sentence = "a file of this geometry holds no entry: expected index_num 2 or more, got 1"
     assert said == dict.fromkeys(said, sentence)
     assert len(said) == len(calls) + 10

@@ -149,6 +149,53 @@ def test_files_that_their_fences_do_not_tell_apart(path: Path, monkeypatch: pyte
     assert (cold(path, one, monkeypatch), cold(path, other, monkeypatch)) == ([[250], []], [[], [250]])
 
 
+def test_each_of_two_that_their_fences_do_not_tell_apart(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other; the filter knew the first, and was asked for the second too."""
+    one, other = twins(path)
+    root, twin = path.parent.parent, path.parent / "20231114221320009"
+    optimize(root, root, overwrite=True)
+    for place in (path, twin):
+        optimize(place, root, overwrite=True)
+        assert (cold(path, one, monkeypatch), cold(path, other, monkeypatch)) == ([[250], []], [[], [250]])
+    for place in (path, twin):
+        sidecars(path)[1].unlink(missing_ok=True)
+        optimize(place, root, overwrite=True)
+        assert (cold(path, one, monkeypatch), cold(path, other, monkeypatch)) == ([[250], []], [[], [250]])
+
+
+def test_files_that_the_filter_leaves_out_are_done_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two copies of one file, and more than a filter may have: each run made a backup."""
+    monkeypatch.setattr(sys.modules["mqindex.rocketmq.optimize"], "FILTER_MOST_FILES", 3)
+    root = path.parent.parent
+    shutil.copy(path, path.parent / "20231114221320001")
+    for number in range(2, 7):
+        with IndexFile.create(path.parent / f"2023111422132000{number}", hash_slot_num=SLOTS, index_num=ROOM) as index:
+            index.put_keys([f"T#{n}" for n in range(number)], range(number), [T0] * number)
+    assert optimize(root, root, overwrite=True).out_files
+    assert FilterFile(MappedFile.open(sidecars(path)[1])).header.files == 3
+    again = optimize(root, root, overwrite=True)
+    assert (again.out_files, again.backup) == ([], None)
+
+
+def test_the_filter_is_for_those_who_may_read_every_file(path: Path) -> None:
+    root, private = path.parent.parent, path.parent / "20231114221320000"
+    public = path.parent / "20231114221320001"
+    shutil.copy(path, public)
+    with IndexFile.open(public, hash_slot_num=SLOTS, index_num=ROOM, writable=True) as index:
+        index.put_key("T#public", 5, T0 + 10**6)
+    private.chmod(0o600)
+    public.chmod(0o644)
+    optimize(public, root, overwrite=True)
+    optimize(root, root, overwrite=True)
+    modes = [one.stat().st_mode & 0o777 for one in (*sidecars(private), *sidecars(public))]
+    assert modes == [0o600, 0o600, 0o644, 0o600]
+    public.chmod(0o640)
+    with IndexFile.open(public, hash_slot_num=SLOTS, index_num=ROOM, writable=True) as index:
+        index.put_key("T#more", 5, T0 + 10**6)
+    optimize(root, root, overwrite=True)
+    assert sidecars(public)[0].stat().st_mode & 0o777 == 0o640
+
+
 def test_a_file_that_took_the_place_of_its_twin(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the filter knew was of the other one: a key was lost, and no later run found it again."""
     one, other = twins(path)
@@ -222,7 +269,7 @@ with IndexService.open(sys.argv[1]) as service:
 """
 
 
-@pytest.mark.parametrize(("descriptors", "used"), [(200, 30), (60, 0)])
+@pytest.mark.parametrize(("descriptors", "used"), [(200, 30), (180, 0)])
 def test_where_descriptors_are_few_the_files_are_opened_without_sidecars(
     descriptors: int, used: int, path: Path
 ) -> None:

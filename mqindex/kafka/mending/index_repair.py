@@ -17,6 +17,7 @@ from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.repair_plan import SegmentRepair, planned_repairs
 from mqindex.kafka.layout import IndexKind
+from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.report import Finding, RepairReport
@@ -112,22 +113,20 @@ def _exchange(
     aborted: Mapping[int, str],
     backup: str,
 ) -> Exchange:
-    """Which files are exchanged in one partition; new ones take owner and mode of their segment's log."""
-    changes = [
-        Change(os.path.basename(segment.files.place_of(kind)), path, segment.files.log)
-        for segment in recovered
-        for kind, path in segment.paths.items()
-    ]
+    """Which files are exchanged in one partition."""
+    changes = [_change(segment.files, kind, path) for segment in recovered for kind, path in segment.paths.items()]
     changes += [
-        Change(
-            os.path.basename(each.files.place_of(IndexKind.TRANSACTION)),
-            aborted.get(each.files.base_offset),
-            each.files.log,
-        )
+        _change(each.files, IndexKind.TRANSACTION, aborted.get(each.files.base_offset))
         for each in repairs
         if IndexKind.TRANSACTION in each.kinds
     ]
     return Exchange(home, os.path.join(home, backup), tuple(changes))
+
+
+def _change(files: SegmentFiles, kind: IndexKind, source: str | None) -> Change:
+    """One that is new takes owner and mode of its segment's log."""
+    place = files.place_of(kind)
+    return Change(os.path.basename(place), source, None if disk.is_file(place) else files.log)
 
 
 def _report_recovered(report: RepairReport, segments: Sequence[RecoveredSegment]) -> None:

@@ -35,7 +35,10 @@ class SidecarTask:
 def sidecars_to_check(directory: str, index_files: Sequence[str], geometry: tuple[int, int]) -> list[SidecarTask]:
     """A task for each index file that has a fence, one for the filter, and one for all other names there."""
     beside = sidecar_directory(directory)
-    names = {name for name in store.names_in(beside) if not name.startswith(".")}
+    try:
+        names = {name for name in store.names_in(beside) if not name.startswith(".")}
+    except OSError:  # what it holds may not be seen: nor may the filter be opened, which says so
+        return [SidecarTask(filter=os.path.join(beside, FILTER))]
     fenced = [path for path in index_files if os.path.basename(fence_path(path)) in names]
     fences = tuple(map(fence_path, fenced))
     tasks = [SidecarTask(index=path, geometry=geometry) for path in fenced]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import resource
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from mqindex.columns.numbers import Time, Times
 
 __all__ = ["IndexService", "QueryOffsetResult"]
+
+
+_DESCRIPTORS_LEFT = 128  # for others
 
 
 class QueryOffsetResult(NamedTuple):
@@ -342,16 +345,12 @@ def _index_paths(where: str, writable: bool) -> list[str]:
 
 
 def _opened(paths: list[str], pair: geometry.Geometry, writable: bool, held: ExitStack) -> list[IndexFile]:
-    """The files, with their sidecars if as many descriptors are to be had: they only save reads."""
-    try:
-        with ExitStack() as some:
-            files = [some.enter_context(IndexFile.open_known(path, pair, writable=writable)) for path in paths]
-            held.push(some.pop_all())
-            return files
-    except OSError as error:
-        if error.errno != errno.EMFILE:
-            raise
-    return [held.enter_context(IndexFile.open_known(path, pair, writable=writable, sidecars=False)) for path in paths]
+    """The files, with their sidecars if there are descriptors enough, of which these take a second one each."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    sidecars = most == resource.RLIM_INFINITY or 2 * len(paths) <= most - _DESCRIPTORS_LEFT
+    return [
+        held.enter_context(IndexFile.open_known(path, pair, writable=writable, sidecars=sidecars)) for path in paths
+    ]
 
 
 def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None) -> geometry.Geometry:

@@ -93,7 +93,8 @@ def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, report: Repai
     checkpoint = _moved_up(diagnosis, end)
     if checkpoint is not None:
         fresh = run_one(engine, _write_checkpoint, (scratch, checkpoint), "write the checkpoint")
-        changes.append(Change("checkpoint", fresh, diagnosis.survey.options.root))
+        root = diagnosis.survey.options.root
+        changes.append(Change("checkpoint", fresh, None if disk.is_file(os.path.join(root, "checkpoint")) else root))
     report.actions += planned_actions(diagnosis)
     report.entries = sum(filled.entries for filled in diagnosis.gaps)
     report.fsync_seconds += sum(file.fsync_seconds for file, _ in placed)

@@ -47,12 +47,15 @@ class Sidecars:
             )  # fmt: skip
             self._opened = opened.pop_all()
 
-    def lead_to_all(self, core: IndexCore) -> bool:
-        """Whether the fence and the filter lead to every entry; what binds them to the file is a sample."""
+    def lead_to_all(self, core: IndexCore, *, filtered: bool) -> bool:
+        """Whether the fence leads to every entry, and the filter if it is `filtered`, which it is not otherwise.
+
+        What binds them to the file is a sample.
+        """
         keys = self.filter
-        if keys is None or self.search.wrong_page(core) is not None:
+        if filtered != (keys is not None) or self.search.wrong_page(core) is not None:
             return False
-        return keys.rows.missing_entry(self.number, core, self.covered) is None
+        return keys is None or keys.rows.missing_entry(self.number, core, self.covered) is None
 
     def close(self) -> None:
         """Close the files; may be called twice."""
