@@ -101,7 +101,6 @@ static int look_at(const mqi_key_filter *filter, uint32_t number) { /* two threa
     span row = row_of(filter, number);
     int state = USELESS;
     if (row.size > 0) {
-        mqi_read_ahead(row.at, row.size);
         if (checksum_of(filter->crc32c, row, filter->seed, number) == (uint32_t)mqi_get32(row.at) &&
             is_filled(filter, row))
             state = GOOD;
@@ -110,8 +109,12 @@ static int look_at(const mqi_key_filter *filter, uint32_t number) { /* two threa
     return state;
 }
 
+static inline int seen(const mqi_key_filter *filter, uint32_t number) {
+    return atomic_load_explicit(&filter->states[number], memory_order_relaxed);
+}
+
 static inline int state_of(const mqi_key_filter *filter, uint32_t number) {
-    int state = atomic_load_explicit(&filter->states[number], memory_order_relaxed);
+    int state = seen(filter, number);
     return UNLIKELY(state == UNSEEN) ? look_at(filter, number) : state;
 }
 
@@ -127,13 +130,20 @@ static inline uint64_t word_of(const uint8_t *bits, uint32_t size, uint32_t word
 
 /* The place of the bit after the zero number `n`, counted from 1; the end where there are fewer. */
 static inline uint32_t after_zero(const uint8_t *bits, uint32_t size, uint32_t n) {
+    const uint64_t each = 0x0101010101010101;
     if (n == 0) return 0;
     for (uint32_t word = 0; word * (WORD / 8) < size; word++) {
-        uint64_t zeros = ~word_of(bits, size, word);
-        const uint32_t some = (uint32_t)__builtin_popcountll(zeros);
+        const uint64_t zeros = ~word_of(bits, size, word);
+        uint64_t sums = zeros - (zeros >> 1 & 0x5555555555555555); /* of pairs of bits, of four, of bytes */
+        sums = (sums & 0x3333333333333333) + (sums >> 2 & 0x3333333333333333);
+        sums = ((sums + (sums >> 4)) & 0x0f0f0f0f0f0f0f0f) * each; /* byte i: those of the bytes up to i */
+        const uint32_t some = (uint32_t)(sums >> 56);
         if (some >= n) {
-            while (--n > 0) zeros &= zeros - 1;
-            return word * WORD + (uint32_t)__builtin_ctzll(zeros) + 1;
+            const uint64_t reached = ((sums | 0x80 * each) - n * each) & 0x80 * each;
+            const uint32_t shift = (uint32_t)__builtin_ctzll(reached) - 7; /* of the first byte with n of them */
+            uint32_t rest = (uint32_t)(zeros >> shift) & 0xff;
+            for (n -= (uint32_t)(sums << 8 >> shift) & 0xff; n > 1; n--) rest &= rest - 1;
+            return word * WORD + shift + (uint32_t)__builtin_ctz(rest) + 1;
         }
         n -= some;
     }
@@ -161,9 +171,13 @@ static inline int find_bucket(const mqi_key_column *keys, uint32_t number, bucke
 }
 
 int mqi_filter_may_hold(const mqi_key_column *keys, uint32_t slot, int32_t key_hash) {
-    const uint32_t shift = keys->filter->shift;
+    const uint32_t shift = keys->filter->shift, number = slot >> shift;
     bucket b;
-    return !find_bucket(keys, slot >> shift, &b) || holds(b, number_of(slot, key_hash, shift));
+    if (number < keys->filter->n && seen(keys->filter, number) == UNSEEN) { /* by itself: no neighbour is needed */
+        span row = row_of(keys->filter, number);
+        mqi_read_ahead(row.at, row.size);
+    }
+    return !find_bucket(keys, number, &b) || holds(b, number_of(slot, key_hash, shift));
 }
 
 /* The bits of one key for the files [first, first + files), each `stride` bytes after the one before. */
@@ -210,8 +224,7 @@ int mqi_filter_read_ahead(mqi_key_filter *filter, const mqi_index_file *f, const
     if (wanted == NULL) return MQI_NO_MEMORY;
     for (size_t i = 0; i < n; i++) {
         uint32_t row = mqi_slot_of(f, key_hashes[i]) >> filter->shift;
-        if (row < filter->n && atomic_load_explicit(&filter->states[row], memory_order_relaxed) == UNSEEN)
-            wanted[row / WORD] |= 1ULL << row % WORD;
+        if (row < filter->n && seen(filter, row) == UNSEEN) wanted[row / WORD] |= 1ULL << row % WORD;
     }
     span run = {filter->rows, 0};
     for (uint32_t word = 0; word <= filter->n / WORD; word++) {
@@ -251,18 +264,41 @@ static int32_t first_of(const mqi_index_file *f, int32_t covered, uint64_t slot)
     return low;
 }
 
-enum { WORDS = MQI_FILTER_NUMBERS / WORD, GROUP_WORDS = WORDS / MQI_FILTER_GROUPS };
+enum {
+    WORDS = MQI_FILTER_NUMBERS / WORD,
+    GROUP_WORDS = WORDS / MQI_FILTER_GROUPS,
+    MOST_IN_BUCKET = MQI_FILTER_NUMBERS * 9 / 8 + MQI_FILTER_GROUPS / 8, /* bytes */
+};
 
-/* Writes a bucket of the numbers that are set; returns how many these are. */
-static uint32_t write_bucket(const uint64_t set[WORDS], uint8_t *out) {
+typedef struct numbers { /* of one row */
+    uint64_t bits[WORDS];
+    uint64_t used[WORDS / WORD]; /* of these words those that are not 0 */
+} numbers;
+
+static inline void add_number(numbers *set, uint32_t number) {
+    const uint32_t word = number / WORD;
+    set->bits[word] |= 1ULL << number % WORD;
+    set->used[word / WORD] |= 1ULL << word % WORD;
+}
+
+/* Writes a bucket of the numbers of so many entries, and empties the set; returns how many these were. */
+static uint32_t write_bucket(numbers *set, int32_t entries, uint8_t out[MOST_IN_BUCKET]) {
+    const uint32_t most = entries < MQI_FILTER_NUMBERS ? (uint32_t)entries : MQI_FILTER_NUMBERS;
     uint32_t count = 0;
-    uint8_t groups[(MQI_FILTER_NUMBERS + MQI_FILTER_GROUPS) / 8] = {0};
-    for (uint32_t word = 0; word < WORDS; word++) {
-        for (uint64_t some = set[word]; some; some &= some - 1) {
-            uint32_t bit = count + word / GROUP_WORDS;
-            groups[bit / 8] |= (uint8_t)(1U << bit % 8);
-            out[count++] = (uint8_t)(word % GROUP_WORDS * WORD + (uint32_t)__builtin_ctzll(some));
+    uint8_t groups[(MQI_FILTER_NUMBERS + MQI_FILTER_GROUPS) / 8];
+    memset(groups, 0, (most + MQI_FILTER_GROUPS + 7) / 8);
+    for (uint32_t i = 0; i < WORDS / WORD; i++) {
+        for (uint64_t used = set->used[i]; used; used &= used - 1) {
+            const uint32_t word = i * WORD + (uint32_t)__builtin_ctzll(used);
+            uint64_t some = set->bits[word];
+            do { /* mostly once */
+                const uint32_t bit = count + word / GROUP_WORDS;
+                groups[bit / 8] |= (uint8_t)(1U << bit % 8);
+                out[count++] = (uint8_t)(word % GROUP_WORDS * WORD + (uint32_t)__builtin_ctzll(some));
+            } while (some &= some - 1);
+            set->bits[word] = 0;
         }
+        set->used[i] = 0;
     }
     if (count > 0) memcpy(out + count, groups, (count + MQI_FILTER_GROUPS + 7) / 8);
     return count;
@@ -284,26 +320,31 @@ static int begin_part(mqi_filter_part *part, uint32_t rows) {
 
 int mqi_filter_build(const mqi_index_file *f, int32_t covered, uint32_t shift, uint32_t first, uint32_t stop,
                      uint32_t seed, mqi_filter_checksum *crc32c, mqi_filter_part *part) {
-    enum { HEAD = MQI_ROW_COUNTS + 2, MOST = HEAD + MQI_FILTER_NUMBERS * 9 / 8 + MQI_FILTER_GROUPS / 8 };
+    enum { HEAD = MQI_ROW_COUNTS + 2 };
     if (!begin_part(part, stop - first)) return MQI_NO_MEMORY;
+    numbers set = {0};
     int32_t entry = first_of(f, covered, (uint64_t)first << shift);
+    uint32_t last = 0;
+    const int32_t begin = entry;
     for (uint32_t number = first; number < stop; number++) {
-        uint64_t set[WORDS] = {0};
         const int64_t start = part->rows.size;
+        const int32_t before = entry;
         for (; entry <= covered; entry++) {
             const int32_t hash = hash_at(f, entry);
             const uint32_t slot = mqi_slot_of(f, hash);
             if (slot >> shift > number) break;
-            uint32_t one = number_of(slot, hash, shift);
-            set[one / WORD] |= 1ULL << one % WORD;
+            if (UNLIKELY(slot < last)) return MQI_FILTER_BAD;
+            last = slot;
+            add_number(&set, number_of(slot, hash, shift));
         }
-        if (!mqi_buffer_reserve(&part->rows, MOST)) return MQI_NO_MEMORY;
+        if (!mqi_buffer_reserve(&part->rows, HEAD + MOST_IN_BUCKET)) return MQI_NO_MEMORY;
         uint8_t *row = part->rows.data + start;
-        uint32_t count = write_bucket(set, row + HEAD);
+        uint32_t count = write_bucket(&set, entry - before, row + HEAD);
         mqi_set16(row + MQI_ROW_COUNTS, (int16_t)count);
         part->rows.size += (int64_t)(HEAD + bucket_size(count));
         end_row(part, start, first, number, seed, crc32c);
     }
+    part->entries = entry - begin;
     return MQI_OK;
 }
 
@@ -335,13 +376,22 @@ int mqi_filter_weave(const mqi_key_column *columns, uint32_t files, uint32_t fir
 
 int32_t mqi_filter_missing(const mqi_index_file *f, const mqi_key_column *keys, int32_t covered) {
     const uint32_t shift = keys->filter->shift;
-    uint32_t number = UINT32_MAX; /* of no row */
-    bucket b = {0};
-    for (int32_t i = 1, known = 0; i <= covered; i++) {
-        const int32_t hash = hash_at(f, i);
-        const uint32_t slot = mqi_slot_of(f, hash);
-        if (slot >> shift != number) known = find_bucket(keys, number = slot >> shift, &b);
-        if (known && !holds(b, number_of(slot, hash, shift))) return i;
+    numbers set = {0};
+    uint8_t own[MOST_IN_BUCKET];
+    for (int32_t entry = 1; entry <= covered;) {
+        const int32_t begin = entry;
+        const uint32_t number = mqi_slot_of(f, hash_at(f, begin)) >> shift;
+        for (; entry <= covered; entry++) {
+            const uint32_t slot = mqi_slot_of(f, hash_at(f, entry));
+            if (slot >> shift != number) break;
+            add_number(&set, number_of(slot, hash_at(f, entry), shift));
+        }
+        const uint32_t count = write_bucket(&set, entry - begin, own);
+        bucket b;
+        if (!find_bucket(keys, number, &b)) continue;
+        if (count == b.count && memcmp(own, b.lows, bucket_size(count)) == 0) continue;
+        for (int32_t i = begin; i < entry; i++) /* it may still hold them */
+            if (!holds(b, number_of(mqi_slot_of(f, hash_at(f, i)), hash_at(f, i), shift))) return i;
     }
     return 0;
 }

@@ -76,10 +76,11 @@ int mqi_filter_read_ahead(mqi_key_filter *filter, const mqi_index_file *f, const
 typedef struct mqi_filter_part {
     mqi_buffer rows;
     uint32_t *lengths; /* as many as were asked for */
+    int32_t entries;   /* of the file that are in them */
 } mqi_filter_part;
 
-/* The rows [first, stop) of a filter of this one file, whose entries 1 .. covered are in the order of their slots. Both
- * of `part` are the caller's to free, also after MQI_NO_MEMORY. */
+/* The rows [first, stop) of a filter of this one file, whose entries 1 .. covered are in the order of their slots. What
+ * is in `part` is the caller's to free, also after MQI_NO_MEMORY or MQI_FILTER_BAD: they are not in this order. */
 int mqi_filter_build(const mqi_index_file *f, int32_t covered, uint32_t shift, uint32_t first, uint32_t stop,
                      uint32_t seed, mqi_filter_checksum *crc32c, mqi_filter_part *part);
 /* The rows [first, stop) of one filter for the files of many. MQI_FILTER_BAD: a row of theirs is damaged. */

@@ -35,6 +35,7 @@ cdef extern from "mqi_key_filter.h" nogil:
     ctypedef struct mqi_filter_part:
         mqi_buffer rows
         uint32_t* lengths
+        int32_t entries
 
     uint32_t mqi_filter_shift(uint32_t hash_slot_num, int32_t index_num) noexcept
     uint32_t mqi_filter_rows(uint32_t hash_slot_num, uint32_t shift) noexcept
@@ -157,7 +158,7 @@ cdef object taken(int status, mqi_filter_part* part, uint32_t rows):
         free(part.rows.data)
         free(part.lengths)
         if status == MQI_FILTER_BAD:
-            raise ValueError("a row of the filter is damaged")
+            raise ValueError("a row is damaged, or an entry is not in the order of its slot")
         raise MemoryError
     lengths = block_of(part.lengths, rows * sizeof(uint32_t), True)
     return block_of(part.rows.data, part.rows.size, True), memoryview(lengths).cast("I")
@@ -166,7 +167,9 @@ cdef object taken(int status, mqi_filter_part* part, uint32_t rows):
 def build_rows(
     IndexEntries core not None, int32_t covered, uint32_t shift, uint32_t first, uint32_t stop, uint32_t seed
 ):
-    """The rows [first, stop) of a filter of one file, whose entries are in the order of their slots: (bytes, lengths).
+    """The rows [first, stop) of a filter of one file: (bytes, lengths, how many of its entries are in them).
+
+    ValueError: these are not in the order of their slots.
     """
     cdef mqi_filter_part part
     cdef int status
@@ -174,7 +177,7 @@ def build_rows(
     with nogil:
         status = mqi_filter_build(&core.file, covered, shift, first, stop, seed, checksum32c, &part)
     try:
-        return taken(status, &part, stop - first)
+        return *taken(status, &part, stop - first), part.entries
     finally:
         core.leave(False)
 

@@ -90,11 +90,13 @@ SEGMENT_OVERLAP = Kind("segment-overlap", "error",
     "A segment has offsets that belong to the next one.",
     "the next segment begins there; one of the two has offsets that are not its own")
 SEGMENT_GAP = Kind("segment-gap", "warning",
-    "Offsets between two segments are in neither of them.",
-    "a segment is missing, and a broker serves the log without it: restore it; no cleaner has compacted this log, by "
-    "cleaner-offset-checkpoint")
+    "Offsets inside the log are in no segment.",
+    "a segment is missing or was emptied, and a broker serves the log without it: restore it; by "
+    "cleaner-offset-checkpoint this broker never compacted the log, so such a gap is innocent only in a copy of a log "
+    "that another one compacted")
 SEGMENT_GAP_OR_COMPACTED = replace(SEGMENT_GAP, severity="info",
-    hint="a segment is missing, or the topic is compacted, which is not known without cleaner-offset-checkpoint")
+    hint="a segment is missing or was emptied, or its records were compacted: cleaner-offset-checkpoint does not tell "
+         "of these offsets")
 LOG_END = Kind("log-end", "warning",
     "The log ends before an offset that it had reached according to a broker's snapshot: records are lost.",
     "a snapshot says that the log continued up to there: records are lost; the broker deletes the snapshot")

@@ -14,6 +14,7 @@ from mqindex.files import disk
 from mqindex.kafka.partition.partition_files import is_partition
 from mqindex.kafka.partition.survey import partitions_at
 from mqindex.rocketmq.kinds import beginning_of
+from mqindex.rocketmq.log.dledger import refuse_entries_beside
 from mqindex.rocketmq.pipeline.survey import log_gone_from
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.rocksdb import is_rocksdb
@@ -32,6 +33,8 @@ def log_directories(paths: Sequence[str]) -> list[str]:
     """The directories of a commit log, from those of stores or of logs; some of several may still be empty."""
     homes = [_log_directory(path, among_others=len(paths) > 1) for path in paths]
     root = next((os.path.dirname(home) for home in homes if _is_called(home, LOG)), None)
+    if root is not None and not any(_log_names(home) for home in homes):
+        refuse_entries_beside(root)
     gone = None if root is None else log_gone_from(root, homes)
     if gone is not None:
         hint = "is its volume mounted? If the log is elsewhere, give the paths of all its directories"
@@ -65,12 +68,16 @@ def queue_directories(path: str) -> list[str]:
 def _log_directory(path: str, *, among_others: bool) -> str:
     home = _part(path, [LOG], _A_LOG)[0]
     names = [name for name in os.listdir(home) if name != "lost+found" and not name.startswith(".")]
-    files = [os.path.join(home, name) for name in names if name.isdecimal() and len(name) == _LOG_NAME]
+    files = [os.path.join(home, name) for name in _log_names(home)]
     if names and not files:
         raise _wrong("no commit log", home, _A_LOG)
     if not (_is_called(home, LOG) or (among_others and not names) or any(map(_begins_as_a_log, files))):
         raise _wrong("no commit log", home, _A_LOG)
     return home
+
+
+def _log_names(home: str) -> list[str]:
+    return [name for name in os.listdir(home) if name.isdecimal() and len(name) == _LOG_NAME]
 
 
 def _part(path: str, parts: Sequence[str], expected: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from mqindex.errors import FileStateError
 from mqindex.spark.sources import commitlog_stream as log_stream
 from mqindex.spark.sources import kafka_files
 from mqindex.spark.sources import register as sources
+from tests.support.dledger import to_dledger
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
 from tests.support.small_store import make_small_store
 
@@ -156,7 +158,7 @@ def test_a_log_file_that_is_missing_before_the_plan_is_an_error(store: Path, cap
     for options in ({}, {"startOffset": "3000", "endOffset": "3500"}):
         lost = "3000 to 3500" if options else "2048 to 4096"
         with pytest.raises(
-            FileStateError, match=rf"^files are missing inside the log: {store}: .* phy offsets {lost};"
+            FileStateError, match=rf"^files are missing, or shorter, inside the log: {store}: .* phy offsets {lost};"
         ):
             planned(**options)
     assert planned(endOffset="2048") + planned(startOffset="4096") == planned(failOnDataLoss="false")
@@ -164,6 +166,29 @@ def test_a_log_file_that_is_missing_before_the_plan_is_an_error(store: Path, cap
     assert f"{store}: expected phy offsets 2048 to 4096; what is left is read" in caplog.messages[0]
     files[0].unlink()  # the oldest files are a broker's to delete
     assert planned() == [at for at in before if at >= 4096]
+
+
+def test_two_logs_are_not_read_as_one(store: Path, tmp_path: Path) -> None:
+    """Files of another broker that begin at the same offsets were left out without a word."""
+    other = shutil.copytree(store, tmp_path / "other")
+
+    def planned(*paths: Path) -> list[Any]:
+        options = {"paths": json.dumps([str(path) for path in paths])} if len(paths) > 1 else {"path": str(paths[0])}
+        return list(sources.CommitLogSource(options).reader(schema("phy_offset")).partitions())
+
+    assert planned(store)
+    with pytest.raises(FileStateError, match=r"^two files begin at one offset of the log: .*read each by itself"):
+        planned(store, other)
+    (tmp_path / "link").symlink_to(store)
+    assert len(planned(store, tmp_path / "link")) == len(planned(store))
+
+
+def test_a_log_of_dledger_beside_an_empty_one_is_refused(store: Path) -> None:
+    """A broker makes commitlog/ whether it uses that or not; the read had no rows."""
+    to_dledger(store)
+    (store / "commitlog").mkdir()
+    with pytest.raises(FileStateError, match=r"^a DLedger log, which mqindex does not read"):
+        sources.CommitLogSource({"path": str(store)}).reader(schema("phy_offset")).partitions()
 
 
 def test_the_last_log_file_before_one_made_in_advance_is_missed(store: Path) -> None:

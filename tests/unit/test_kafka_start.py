@@ -348,20 +348,24 @@ def test_a_log_start_that_the_leader_epochs_contradict_is_told(log_dir: Path) ->
     assert look(log_dir)[0].findings == []
 
 
-@pytest.mark.parametrize(("cleaned", "severity"), [(None, "info"), ("0\n0\n", "warning"), ("0\n1\ntopic 0 5\n", None)])
+@pytest.mark.parametrize("lost", ["removed", "emptied"])
+@pytest.mark.parametrize(
+    ("cleaned", "severity"),
+    [(None, "info"), ("0\n0\n", "warning"), ("0\n1\ntopic 0 1\n", "info"), ("0\n1\ntopic 0 1000000\n", None)],
+)
 def test_a_segment_that_is_missing_is_a_gap_unless_the_log_is_compacted(
-    cleaned: str | None, severity: str | None, log_dir: Path
+    cleaned: str | None, severity: str | None, lost: str, log_dir: Path
 ) -> None:
     """A whole segment was lost, and the partition was clean."""
     first, second, third, *_ = sorted((log_dir / "topic-0").glob("*.log"))
     for path in (log_dir / "topic-0").glob(f"{second.stem}.*"):
-        path.unlink()
+        path.unlink() if lost == "removed" else path.write_bytes(b"")
     if cleaned is not None:
         (log_dir / "cleaner-offset-checkpoint").write_text(cleaned)
     report, start = look(log_dir)
     assert start.starts
     found = [(each.severity, each.path, each.expected, each.got) for each in report.findings]
-    expected = f"the next segment at offset {int(second.stem)}"
+    expected = f"the next records at offset {int(second.stem)}"
     assert found == ([] if severity is None else [(severity, str(first), expected, int(third.stem))])
 
 

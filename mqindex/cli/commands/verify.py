@@ -45,13 +45,13 @@ def command(
         report = broker.verify(kind, path, options, deep=deep, engine=chosen)
     home = os.path.dirname(os.path.abspath(path)) if kind in OF_SEGMENT else path
     repair = command_line("repair", home, *(["--deep"] if deep else []), *options.words())
-    return finished("verify", report, as_json, lambda: _print(report, home, broker.catalogue(), repair))
+    return finished("verify", report, as_json, lambda: _print(report, path, home, broker.catalogue(), repair))
 
 
-def _print(report: Report, home: str, catalogue: Catalogue, repair: str) -> None:
-    """`home`: the store or partition that the command `repair` would repair."""
+def _print(report: Report, path: str, home: str, catalogue: Catalogue, repair: str) -> None:
+    """`path`: what was verified; `home`: the store or partition that the command `repair` would repair."""
     found = f", {counts(report.findings)}" if report.findings else ""
-    print_line(f"{home}: {'clean' if report.ok else 'not clean'}{found}")
+    print_line(f"{path}: {'clean' if report.ok else 'not clean'}{found}")
     start = [] if report.start is None else verdict(report.start, home)
     print_fields([*start, ("checked", work_done(report)), *settings(report)])
     if report.findings or report.actions:

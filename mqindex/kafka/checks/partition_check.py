@@ -4,9 +4,8 @@ says what they leave open.
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
@@ -18,7 +17,7 @@ from mqindex.kafka.partition.leader_epochs import CHECKPOINT, Epochs, read_epoch
 from mqindex.kafka.partition.producer_state import NEVER
 from mqindex.kafka.partition.survey import Partition
 from mqindex.kafka.partition.transactions import Replay
-from mqindex.report import Finding, Kind
+from mqindex.report import Finding
 
 __all__ = ["check_loaded", "gaps", "known_epochs", "lost_epochs", "overlapped", "overlaps", "those_gone"]
 
@@ -34,24 +33,34 @@ def overlaps(segments: Sequence[CheckedSegment], next_base: int | None) -> list[
     ]
 
 
-def gaps(segments: Sequence[CheckedSegment], log_start: int, kind: Kind) -> list[Finding]:
-    """Offsets from the log's start on that are between two segments; the first of them stand for all.
+def gaps(segments: Sequence[CheckedSegment], log_start: int, cleaned: int | None, *, own: bool) -> list[Finding]:
+    """Offsets from the log's start on that no segment has; the first of them stand for all.
 
-    What a segment held that is empty, and the end of one that is damaged, is told of itself.
+    `cleaned`: up to where this broker's cleaner compacted the log, None: that is not known. `own`: it has compacted
+    nothing, and nobody else has by its name. What the end of a damaged segment held is told of itself.
     """
-    found = [
-        (one, later)
-        for one, later in itertools.pairwise(segments)
-        if one.readable and one.last_offset is not None and not later.gone
-        and max(one.last_offset + 1, log_start) < later.files.base_offset
-    ]  # fmt: skip
+    found = [gap for gap in _gaps(segments, log_start) if cleaned is None or gap[2] > cleaned]
+    kind = catalogue.SEGMENT_GAP if own else catalogue.SEGMENT_GAP_OR_COMPACTED
     many = plural(len(found), "gap") if len(found) > 1 else None
     return [
-        kind.finding(
-            one.files.log, expected=f"the next segment at offset {one.end}", got=later.files.base_offset, many=many
-        )
-        for one, later in found[:1]
+        kind.finding(path, expected=f"the next records at offset {expected}", got=base, many=many)
+        for path, expected, base in found[:1]
     ]
+
+
+def _gaps(segments: Sequence[CheckedSegment], log_start: int) -> Iterator[tuple[str, int, int]]:
+    """(the log before the gap, its first offset, the base offset after it)"""
+    before: str | None = None  # the log of the last segment whose end is known
+    expected = 0
+    for one in segments:
+        base = one.files.base_offset
+        if before is not None and not one.gone and max(expected, log_start) < base:
+            yield before, max(expected, log_start), base
+            expected = base
+        if not one.readable or one.gone:
+            before = None
+        elif one.last_offset is not None:
+            before, expected = one.files.log, one.last_offset + 1
 
 
 def overlapped(segments: Sequence[CheckedSegment]) -> tuple[str, ...]:

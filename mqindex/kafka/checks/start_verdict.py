@@ -52,9 +52,9 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
     for one in diagnosis.partitions:
         name = entry_name(one.partition.path)
         _load(one, look.points.get(name, 0), done)
-        if look.cleaned is None or name not in look.cleaned:
-            kind = catalogue.SEGMENT_GAP_OR_COMPACTED if look.cleaned is None else catalogue.SEGMENT_GAP
-            done.findings += gaps(one.segments, one.partition.log_start, kind)
+        cleaned = None if look.cleaned is None else look.cleaned.get(name, 0)
+        own = cleaned == 0 and not name.endswith("-future")  # which gets what was compacted under another name
+        done.findings += gaps(one.segments, one.partition.log_start, cleaned, own=own)
     certain = (*look.obstacles, *done.obstacles)
     start = Start(
         starts=False if certain else None if look.possible else True,

@@ -29,7 +29,7 @@ from mqindex.files.regular import reading
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 from mqindex.rocketmq.options import StoreOptions
 
-__all__ = ["plain_log_files", "refuse_configured_dledger", "refuse_dledger"]
+__all__ = ["plain_log_files", "refuse_configured_dledger", "refuse_dledger", "refuse_entries_beside"]
 
 _HEAD = struct.Struct(">2i3q4i")
 _MAGICS = range(1, 4)  # the kinds of an entry; a frame has its total_size there, which is more
@@ -50,8 +50,12 @@ def refuse_dledger(options: StoreOptions) -> None:
     refuse_configured_dledger(options)
     if options.dledger is False and files:
         return
-    for path in _entries_beside(options.root):
-        hint = f"{_HINT}; if that has left DLedger, its broker.conf (--broker-conf) says so"
+    refuse_entries_beside(options.root, f"{_HINT}; if that has left DLedger, its broker.conf (--broker-conf) says so")
+
+
+def refuse_entries_beside(root: str, hint: str = _HINT) -> None:
+    """`FileStateError` where the log of the store at `root` is DLedger's, by the files alone."""
+    for path in _entries_beside(root):
         raise FileStateError(_WHAT, path=path, expected=_EXPECTED, got=_ENTRY, hint=hint)
 
 
@@ -63,9 +67,16 @@ def refuse_configured_dledger(options: StoreOptions) -> None:
 
 
 def plain_log_files(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
-    """As `survey_directories`, of what was given as a commit log: `FileStateError` where DLedger keeps it."""
+    """As `survey_directories`, of what was given as one commit log.
+
+    `FileStateError` where DLedger keeps it, and where different files have one place in it: they are of two logs.
+    """
     files, skipped = survey_directories(directories)
     _refuse_entries(files)
+    for one in skipped:
+        if one.twin is not None and not os.path.samefile(one.path, one.twin):
+            hint = "a log has one; files of two logs are read each by itself"
+            raise FileStateError("two files begin at one offset of the log", path=one.path, got=one.twin, hint=hint)
     return files, skipped
 
 

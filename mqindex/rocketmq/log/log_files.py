@@ -38,6 +38,7 @@ class Skipped:
 
     path: str
     reason: str
+    twin: str | None = None  # the file that has its place
 
 
 def list_log_files(directories: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
@@ -79,7 +80,7 @@ def _take(entry: os.DirEntry[str], found: dict[int, LogFile], skipped: list[Skip
     if size == 0:
         skipped.append(Skipped(entry.path, "an empty file"))
     elif start in found:
-        skipped.append(Skipped(entry.path, f"the same offset as {found[start].path}"))
+        skipped.append(Skipped(entry.path, f"the same offset as {found[start].path}", found[start].path))
     elif start + size > 2**63 - 1:
         skipped.append(Skipped(entry.path, "its offsets do not fit 64 bits"))
     else:

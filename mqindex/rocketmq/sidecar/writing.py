@@ -66,18 +66,13 @@ def write_sidecars(index_path: str, out_directory: str, *, geometry: tuple[int, 
             covered = max(core.header()[5], 1) - 1
             if covered < 1:
                 return None
-            ordered, *_ = core.order()
-            if ordered != covered:
-                raise CorruptIndexError(
-                    "the entries are not in the order of their slots", path=index_path, field=f"entry {ordered + 1}",
-                    hint="optimize the index first (mqindex optimize)",
-                )  # fmt: skip
             fence, keys = (os.path.join(out_directory, os.path.basename(index_path) + one) for one in (FENCE, KEYS))
             known = _write_fence(fence, file, core, geometry, covered)
-            shift = filter_shape(*geometry)[1]
-            write_filter(
-                keys, geometry, [known], lambda first, stop, seed: build_rows(core, covered, shift, first, stop, seed)
-            )
+            if not _write_keys(keys, core, geometry, covered, known):
+                raise CorruptIndexError(
+                    "the entries are not in the order of their slots", path=index_path,
+                    hint="optimize the index first (mqindex optimize)",
+                )  # fmt: skip
             return fence, keys
         finally:
             core.close()
@@ -93,6 +88,22 @@ def _write_fence(path: str, file: MappedFile, core: IndexCore, geometry: tuple[i
         disk.write_all(fd, memoryview(slots))
         disk.sync(fd)
     return header.of_filter()
+
+
+def _write_keys(path: str, core: IndexCore, geometry: tuple[int, int], covered: int, known: bytes) -> bool:
+    """Write the filter of one file; False: its entries are not in the order of their slots."""
+    shift, entries = filter_shape(*geometry)[1], []
+
+    def rows_of(first: int, stop: int, seed: int) -> tuple[Buffer, memoryview]:
+        rows, lengths, some = build_rows(core, covered, shift, first, stop, seed)
+        entries.append(some)
+        return rows, lengths
+
+    try:
+        write_filter(path, geometry, [known], rows_of)
+    except ValueError:
+        return False
+    return sum(entries) == covered
 
 
 _Rows = Callable[[int, int, int], tuple["Buffer", memoryview]]

@@ -69,7 +69,7 @@ class _LogReader(RangeReader):
     def _require_files(self, log: CommitLog) -> None:
         """Tell the files that are missing between others: a broker deletes its oldest ones only."""
         for start, stop in holes(log.files, max(self.start, log.min_phy_offset), min(self.stop, log.files[-1].start)):
-            what, hint = "files are missing inside the log", "is a directory of the log left out? "
+            what, hint = "files are missing, or shorter, inside the log", "is a directory of the log left out? "
             lose(self.fail, what, self.paths[0], f"phy offsets {start} to {stop}", hint=hint)
 
 
