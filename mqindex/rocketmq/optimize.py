@@ -392,8 +392,10 @@ def _weave(item: _Weave) -> _Woven:
     wanted = [one for one, n in times.items() if n == 1 and (one in new or one in item.there.knows)]
     path, seconds = None, 0.0
     if new and wanted:
-        path = disk.temporary(item.scratch, "filter")
-        weave(path, wanted[-FILTER_MOST_FILES:], new, filter_path(directory), plan.geometry.value)
+        path = new.get(wanted[0]) if len(wanted) == 1 else None  # a filter of one file is that of it alone
+        if path is None:
+            path = disk.temporary(item.scratch, "filter")
+            weave(path, wanted[-FILTER_MOST_FILES:], new, filter_path(directory), plan.geometry.value)
         started = time.perf_counter()
         disk.sync_file(path)
         seconds = time.perf_counter() - started
