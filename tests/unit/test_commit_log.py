@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mqindex._native.log_columns import ColumnScanner
-from mqindex.errors import BadMagicError, ClosedFileError, FormatError, MQIndexError, TruncatedFileError
+from mqindex.errors import BadMagicError, ClosedFileError, FileStateError, FormatError, MQIndexError, TruncatedFileError
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log import commit_log, log_columns, log_scan
 from mqindex.rocketmq.log.commit_log import LogFile, data_end, first_frame, last_file_with_frames, list_log_files
@@ -78,6 +78,18 @@ def test_file_that_is_there_twice_is_taken_once(tmp_path: Path) -> None:
     with CommitLog.open([tmp_path / "a", tmp_path / "b"]) as log:
         assert len(column(log, "phy_offset")) == 5
         assert len(log.skipped) == 1 and "same offset" in log.skipped[0].reason
+
+
+def test_files_of_two_logs_are_not_one_log(tmp_path: Path) -> None:
+    """The second one's messages were left out without a word."""
+    writer = write(tmp_path / "a", count=5)
+    data = bytearray(writer.path(0).read_bytes())
+    data[63] ^= 1  # of another time
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / ("0" * 20)).write_bytes(data)
+    with pytest.raises(FileStateError, match=r"^two files begin at one offset of the log: ") as told:
+        CommitLog.open([tmp_path / "a", tmp_path / "b"])
+    assert str(tmp_path / "b") in str(told.value) and str(tmp_path / "a") in str(told.value)
 
 
 def test_digits_of_any_script_name_a_file(tmp_path: Path) -> None:
