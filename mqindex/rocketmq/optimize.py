@@ -11,36 +11,30 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mqindex._native.index_file import IndexCore
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import exchange_all, publish_all
 from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_in
-from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError, OutputExistsError, path_of
+from mqindex.errors import GeometryError, OutputExistsError, path_of
 from mqindex.files import disk, output_place, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange
-from mqindex.files.mapped_file import MappedFile
 from mqindex.files.publication import Publication
 from mqindex.report import RebuildReport, Value
-from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq import layout
 from mqindex.rocketmq import store as stores
-from mqindex.rocketmq.checks.check import structural_finding
 from mqindex.rocketmq.index import geometry
-from mqindex.rocketmq.index.compare import next_entry
-from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.optimized_file import FileTask, KnownFiles, MadeFile, optimize_file
 from mqindex.rocketmq.sidecar.layout import FILTER_MOST_FILES
 from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, fence_path, filter_path
-from mqindex.rocketmq.sidecar.reading import find_sidecars, read_fence_header
 from mqindex.rocketmq.sidecar.weaving import known_files, known_of, weave
-from mqindex.rocketmq.sidecar.writing import sidecar_space, write_sidecars
+from mqindex.rocketmq.sidecar.writing import sidecar_space
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 __all__ = ["optimize"]
 
 _OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
-_HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
 
 
 def optimize(
@@ -118,9 +112,9 @@ def optimize(
     alone = held(engine, stores.hold_writers, order.out) if plan.in_place else contextlib.nullcontext()
     with alone, scratch_in(engine, plan.home) as (seeing, scratch):
         there = run_one(seeing, _look_at_filter, plan, "look at the key filter")
-        tasks = [_Task(path, plan.own, plan.geometry.value, scratch, plan.in_place, there) for path in plan.paths]
+        tasks = [FileTask(path, plan.own, plan.geometry.value, scratch, plan.in_place, there) for path in plan.paths]
         weights = [plan.size] * len(tasks)
-        made = seeing.map(_optimize_file, tasks, name="bring entries together", weights=weights, unit="byte")
+        made = seeing.map(optimize_file, tasks, name="bring entries together", weights=weights, unit="byte")
         woven = run_one(seeing, _weave, _Weave(plan, scratch, there, tuple(made)), "write the key filter")
         _publish(seeing, order, plan, scratch, made, woven, report)
     report.files = sum(one.path is not None for one in made)
@@ -158,53 +152,13 @@ class _Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Filter:
-    """In place the filter that is there, whose files are told by their fences: it `knows` these.
-
-    `outside`: it knows them not, and never will: two have the same fence, or it is full. `beside`: the fences of files
-    that are not optimized now, known or not.
-    """
-
-    knows: frozenset[bytes] = frozenset()
-    outside: frozenset[bytes] = frozenset()
-    beside: tuple[bytes, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """One file. `skip`: it stays if it is optimized already."""
-
-    path: str
-    own: geometry.Geometry
-    geometry: geometry.Geometry
-    scratch: str
-    skip: bool
-    there: _Filter
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """New files in the scratch: an index file and its fence, if it had no good ones, and a filter of it alone.
-
-    `known`: what a filter knows the file by; b"": it has no entries.
-    """
-
-    path: str | None
-    entries: int
-    known: bytes = b""
-    fence: str | None = None
-    keys: str | None = None
-    fsync_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class _Weave:
     """The input of the task that writes the filter."""
 
     plan: _Plan
     scratch: str
-    there: _Filter
-    made: tuple[_Made, ...]
+    there: KnownFiles
+    made: tuple[MadeFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,16 +197,16 @@ def _begin(order: _Order) -> _Plan:
     return _Plan(tuple(paths), own, new, size, home, in_place, note)
 
 
-def _look_at_filter(plan: _Plan) -> _Filter:
+def _look_at_filter(plan: _Plan) -> KnownFiles:
     """After the store is held: another run may have been there before."""
     if not plan.in_place:
-        return _Filter()
+        return KnownFiles()
     directory = os.path.dirname(plan.paths[0])
     knows = known_files(filter_path(directory), plan.own)
     beside = tuple(known_of(path for path in stores.index_paths(directory) if path not in plan.paths))
     times = Counter([*beside, *known_of(plan.paths)])
     full = len(knows) >= FILTER_MOST_FILES
-    return _Filter(knows, frozenset(one for one, n in times.items() if n > 1 or full) - knows, beside)
+    return KnownFiles(knows, frozenset(one for one, n in times.items() if n > 1 or full) - knows, beside)
 
 
 def _files_of(index: str) -> tuple[str, list[str]]:
@@ -313,72 +267,7 @@ def _require_elsewhere(order: _Order, directory: str) -> None:
     output_place.require_new(order.out, overwrite=order.overwrite)
 
 
-# ---- one file -----------------------------------------------------------------------------------------------------
-
-
-def _optimize_file(task: _Task) -> _Made:
-    """Write one file anew in the scratch, complete and on the disk."""
-    length, wanted = stores.file_size(task.path), layout.index_file_size(*task.own)
-    if length != wanted:
-        raise GeometryError(
-            "an index file has another length", path=task.path, expected=wanted, got=length, hint=_REPAIR
-        )
-    with IndexFile.open_known(task.path, task.own) as source:
-        _require_sound(source)
-        entries = next_entry(source) - 1
-        if task.skip and source.order().entries == entries:
-            return _as_it_is(source, task, entries)
-        if entries >= task.geometry[1]:
-            raise IndexFullError(
-                "an index file has too many entries for this geometry", path=task.path,
-                expected=f"{plural(task.geometry[1] - 1, 'entry')} or fewer", got=entries,
-                hint=f"pass index_num= (--index-num) of {entries + 1} or more",
-            )  # fmt: skip
-        if task.geometry[0] % task.own[0] and source.order().moved:
-            raise _order_lost(task)
-        path = disk.temporary(task.scratch, "part")
-        size = layout.index_file_size(*task.geometry)
-        with MappedFile.create(path, size, like=staging.rights_in(task.scratch)) as file:
-            if entries >= _HUGE_FROM:
-                file.advise_huge()
-            _fill(source, IndexCore(file.map, *task.geometry, True, task.path))
-            started = time.perf_counter()
-            file.flush()
-            elapsed = time.perf_counter() - started
-    return _with_sidecars(path, path, task, entries, elapsed)
-
-
-def _order_lost(task: _Task) -> GeometryError:
-    """A look-up ends at the first entry that is too old, of any key: a slot's entries must be in time order."""
-    slots = f"--hash-slot-num {task.geometry[0]}"
-    return GeometryError(
-        "the index file is optimized already, so that entries of different slots cannot share one", path=task.path,
-        expected=f"a multiple of {plural(task.own[0], 'slot')}", got=task.geometry[0],
-        hint=f"rebuild the index from the log with {slots} (mqindex rebuild), and optimize that",
-    )  # fmt: skip
-
-
-def _as_it_is(source: IndexFile, task: _Task, entries: int) -> _Made:
-    """A file that stays; new sidecars where it has no good ones."""
-    with (
-        MappedFile.open(source.path) as file,
-        contextlib.closing(IndexCore(file.map, *task.own, False, source.path)) as core,
-    ):
-        there = find_sidecars(file, task.own)
-        if there is not None:
-            with contextlib.closing(there):
-                known = there.header.of_filter()
-                settled = known in task.there.knows or known in task.there.outside
-                if settled and there.lead_to_all(core, filtered=known in task.there.knows):
-                    return _Made(None, entries, known)
-    return _with_sidecars(None, source.path, task, entries)
-
-
-def _with_sidecars(path: str | None, ordered: str, task: _Task, entries: int, fsync_seconds: float = 0.0) -> _Made:
-    sides = write_sidecars(ordered, task.scratch, geometry=task.geometry)
-    if sides is None:
-        return _Made(path, entries, fsync_seconds=fsync_seconds)
-    return _Made(path, entries, read_fence_header(sides[0]).of_filter(), *sides, fsync_seconds)
+# ---- the filter -----------------------------------------------------------------------------------------------------
 
 
 def _weave(item: _Weave) -> _Woven:
@@ -410,44 +299,7 @@ def _narrowest(paths: Sequence[str]) -> str:
     return os.path.basename(min(reversed(paths), key=lambda path: os.stat(path).st_mode & _OTHERS_READ))
 
 
-def _fill(source: IndexFile, core: IndexCore) -> None:
-    """Fill the new file. An error in it was in the source, which was good a moment ago: a broker wrote to it."""
-    try:
-        source.sort_into(core)
-        if _errors(core):
-            raise _written(source.path)
-    finally:
-        core.close()
-
-
-_REPAIR = "repair the store first (mqindex repair)"
-
-
-def _require_sound(source: IndexFile) -> None:
-    before = source.header
-    faults = _errors(source)
-    if not faults:
-        return
-    if source.header != before:
-        raise _written(source.path)
-    meaning, first = catalogue.INDEX_FAULTS[faults[0][0]].meaning, structural_finding(source.path, faults[0])
-    raise CorruptIndexError(
-        meaning.removesuffix("."), path=source.path, at=first.at, field=first.field, expected=first.expected,
-        got=first.got, hint=_REPAIR,
-    )  # fmt: skip
-
-
-def _errors(file: IndexFile | IndexCore) -> list[tuple[str, int, int, int, int]]:
-    """What makes look-ups wrong; the others are kept with the header."""
-    return [fault for fault in file.check() if catalogue.INDEX_FAULTS[fault[0]].severity == "error"]
-
-
-def _written(path: str) -> FileStateError:
-    hint = "stop the broker first, or optimize a copy of the store"
-    return FileStateError("the index file was written meanwhile", path=path, hint=hint)
-
-
-def _moves(name: str, made: _Made) -> Iterator[tuple[str, str]]:
+def _moves(name: str, made: MadeFile) -> Iterator[tuple[str, str]]:
     """Where the files of one task go."""
     if made.path is not None:
         yield made.path, os.path.join("index", name)
@@ -463,7 +315,7 @@ def _publish(
     order: _Order,
     plan: _Plan,
     scratch: str,
-    made: Sequence[_Made],
+    made: Sequence[MadeFile],
     woven: _Woven,
     report: RebuildReport,
 ) -> None:

@@ -49,7 +49,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"tally"},
         {"pipeline"},
         {"checks"},
-        {"health", "mending"},
+        {"health", "mending", "optimized_file"},
         {"optimize", "rebuild", "repair", "report", "verify"},
         {"dispatch"},
         {"serving"},
@@ -62,7 +62,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"checks"},
         {"stages"},
         {"building"},
-        {"health", "mending"},
+        {"health", "mending", "optimized_file"},
         {"verify", "rebuild", "repair", "report"},
     ],
     "spark": [
