@@ -16,19 +16,20 @@ from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE
 from mqindex.rocketmq.sidecar.names import FILTER, fence_path, sidecar_directory
-from mqindex.rocketmq.sidecar.reading import Sidecars, read_fence_header
+from mqindex.rocketmq.sidecar.reading import Sidecars
+from mqindex.rocketmq.sidecar.weaving import known_of
 
 __all__ = ["SidecarTask", "check_sidecar", "sidecars_to_check"]
 
 
 @dataclass(frozen=True, slots=True)
 class SidecarTask:
-    """One index file that has a fence, or the filter and the fences that it may know, or names that are neither."""
+    """One index file that has a fence, or the filter and the files that it may know, or names that are neither."""
 
     index: str | None = None
     geometry: tuple[int, int] = (0, 0)
     filter: str | None = None
-    fences: tuple[str, ...] = ()
+    fenced: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
 
 
@@ -39,12 +40,11 @@ def sidecars_to_check(directory: str, index_files: Sequence[str], geometry: tupl
         names = {name for name in store.names_in(beside) if not name.startswith(".")}
     except OSError:  # what it holds may not be seen: nor may the filter be opened, which says so
         return [SidecarTask(filter=os.path.join(beside, FILTER))]
-    fenced = [path for path in index_files if os.path.basename(fence_path(path)) in names]
-    fences = tuple(map(fence_path, fenced))
+    fenced = tuple(path for path in index_files if os.path.basename(fence_path(path)) in names)
     tasks = [SidecarTask(index=path, geometry=geometry) for path in fenced]
     if FILTER in names:
-        tasks.append(SidecarTask(filter=os.path.join(beside, FILTER), fences=fences))
-    alone = sorted(names - {FILTER, *map(os.path.basename, fences)})
+        tasks.append(SidecarTask(filter=os.path.join(beside, FILTER), fenced=fenced))
+    alone = sorted(names - {FILTER, *(os.path.basename(fence_path(path)) for path in fenced)})
     return [*tasks, SidecarTask(alone=tuple(os.path.join(beside, name) for name in alone))] if alone else tasks
 
 
@@ -53,7 +53,7 @@ def check_sidecar(task: SidecarTask) -> list[Finding]:
     if task.index is None and task.filter is None:
         return [catalogue.SIDECAR_ALONE.finding(path) for path in task.alone]
     try:
-        return _check_fence(task.index, task.geometry) if task.index else _check_filter(task.filter or "", task.fences)
+        return _check_fence(task.index, task.geometry) if task.index else _check_filter(task.filter or "", task.fenced)
     except MQIndexError as error:
         path = fence_path(task.index) if task.index and error.path == task.index else error.path
         return [
@@ -95,18 +95,11 @@ def _checked(file: MappedFile, core: IndexCore, sidecars: Sidecars) -> list[Find
     return []
 
 
-def _check_filter(path: str, fences: Sequence[str]) -> list[Finding]:
+def _check_filter(path: str, fenced: Sequence[str]) -> list[Finding]:
     """A filter that knows a file which is gone, or has been written to, is not looked at for that file."""
     with MappedFile.open(path) as file:
         found = FilterFile(file)
         found.require_content()
-    if any(_knows(found, fence) for fence in fences):
+    if any(one in found.numbers for one in known_of(fenced)):
         return []
     return [catalogue.SIDECAR_ALONE.finding(path)]
-
-
-def _knows(found: FilterFile, fence: str) -> bool:
-    try:
-        return found.number_of(read_fence_header(fence)) is not None
-    except (MQIndexError, OSError):  # a finding of its own
-        return False

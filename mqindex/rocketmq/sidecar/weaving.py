@@ -27,10 +27,13 @@ def known_files(path: str, geometry: tuple[int, int]) -> frozenset[bytes]:
 
 
 def known_of(index_paths: Iterable[str]) -> Iterator[bytes]:
-    """By what a filter knows those of the files that have a fence."""
+    """By what a filter knows those of the files that have a good fence."""
     for path in index_paths:
-        with contextlib.suppress(MQIndexError, OSError):
-            yield read_fence_header(fence_path(path)).of_filter()
+        try:
+            header = read_fence_header(fence_path(path))
+        except (MQIndexError, OSError):  # no filter knows such a file, and nobody asks one for it
+            continue
+        yield header.of_filter()
 
 
 def weave(path: str, wanted: Iterable[bytes], new: Mapping[bytes, str], before: str, geometry: tuple[int, int]) -> None:
