@@ -66,15 +66,12 @@ uint32_t mqi_fence_find(const mqi_fence *fence, uint32_t slot) {
 
 int32_t mqi_fence_head(const mqi_index_file *f, const mqi_fence *fence, uint32_t page, uint32_t slot) {
     const uint64_t at = page_of(f, 1) + page;
-    int64_t low = first_in(f, at), stop = first_in(f, at + 1);
-    if (stop > (int64_t)fence->covered + 1) stop = (int64_t)fence->covered + 1;
-    if (low >= stop || slot_of_entry(f, (int32_t)low) > slot) return 0;
-    for (uint32_t n = (uint32_t)(stop - low); n > 1;) {
-        uint32_t half = n / 2;
-        low += slot_of_entry(f, (int32_t)(low + half)) <= slot ? half : 0;
-        n -= half;
-    }
-    return slot_of_entry(f, (int32_t)low) == slot ? (int32_t)low : 0;
+    const int64_t first = first_in(f, at), end = (int64_t)fence->covered + 1;
+    int64_t stop = first_in(f, at + 1);
+    if (stop > end) stop = end;
+    for (int64_t number = stop - 1; number >= first; number--)
+        if (slot_of_entry(f, (int32_t)number) == slot) return (int32_t)number;
+    return first < stop && first_slot(fence, page) == slot ? (int32_t)first : 0;
 }
 
 void mqi_fence_read_ahead(const mqi_index_file *f, const uint32_t *pages, size_t n) {

@@ -6,8 +6,8 @@
  * newest entry of a slot begins in the last page whose first slot is not above it, and is found without the slot table:
  * a look-up reads the page of the answer and no other.
  *
- * Any bytes are safe: a search ends inside the table, a head inside the entries that are covered, and is of its
- * slot. */
+ * Any bytes are safe: a search ends inside the table, a head inside the entries that are covered. A damaged hash costs
+ * its own key only, as in the slots: a page is read entry by entry, and its first one is known from the fence. */
 #ifndef MQI_INDEX_FENCE_H
 #define MQI_INDEX_FENCE_H
 
@@ -33,7 +33,7 @@ uint32_t mqi_fence_check(const mqi_index_file *f, const mqi_fence *fence);
 int mqi_fence_current(const mqi_index_file *f, int32_t covered, const uint8_t *header);
 /* Which page, counted from that of entry 1, the newest entry of a slot begins in, or MQI_NO_PAGE. */
 uint32_t mqi_fence_find(const mqi_fence *fence, uint32_t slot);
-/* The newest entry of the slot if it begins in that page, else 0. */
+/* The newest entry of the slot if it begins in that page, else 0; damaged, another one of the slot's. */
 int32_t mqi_fence_head(const mqi_index_file *f, const mqi_fence *fence, uint32_t page, uint32_t slot);
 /* The pages are read in the background; ascending, `n` of them, runs of neighbours by one call each. */
 void mqi_fence_read_ahead(const mqi_index_file *f, const uint32_t *pages, size_t n);

@@ -140,7 +140,9 @@ static void look_up(const mqi_index_file *f, const mqi_fence *fence, const mqi_k
         int32_t head = page == MQI_NO_PAGE ? 0 : mqi_fence_head(f, fence, page, slot);
         HOLDS(page == pages[i] && head == heads[i]);
         HOLDS(head >= 0 && head <= fence->covered);
-        HOLDS(head == 0 || mqi_slot_of(f, mqi_get32(mqi_entry_at(f, head))) == slot);
+        if (head != 0) /* of its slot, or damaged since the fence was made */
+            HOLDS(mqi_slot_of(f, mqi_get32(mqi_entry_at(f, head))) == slot ||
+                  (uint32_t)mqi_get32(fence->first_slots + (size_t)page * MQI_FENCE_SLOT_SIZE) == slot);
     }
     select_in_part(f, hashes, NULL, t);
     select_in_part(f, hashes, heads, t);

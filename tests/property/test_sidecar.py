@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
@@ -141,6 +142,23 @@ def test_damaged_side_files_change_no_answer(
             data[place % len(data)] ^= mask
         side.write_bytes(data[: damage[0][0] % len(data)] if cut else data)
         require_answers(path, optimised(twin), [(64, 0, (1 << 63) - 1)])
+
+
+@given(st.integers(1, 500), st.integers(0, 0x7FFFFFFF))
+@settings(max_examples=60)
+def test_a_damaged_hash_costs_no_more_keys_than_in_the_slots(number: int, hashed: int) -> None:
+    twin = TwinFile(5000, 600)
+    for i in range(500):
+        twin.put(f"T#{i % 190}", i, T0 + 10 * i)
+    damaged = optimised(twin)
+    taken = {entry % twin.hash_slot_num for entry, *_ in damaged.entries()}
+    while hashed % twin.hash_slot_num in taken:
+        hashed = (hashed + 1) & 0x7FFFFFFF
+    with tempfile.TemporaryDirectory() as root:
+        path = put_store(Path(root), twin)
+        struct.pack_into(">i", damaged.data, 40 + 4 * twin.hash_slot_num + 20 * number, hashed)
+        path.write_bytes(damaged.data)
+        require_answers(path, damaged, [(64, 0, (1 << 63) - 1)])
 
 
 @given(files(), files())
