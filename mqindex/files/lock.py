@@ -29,6 +29,7 @@ __all__ = [
     "leads_to",
     "lock_whole",
     "program",
+    "require_free",
     "require_unused",
     "state",
 ]
@@ -78,6 +79,12 @@ def holder(path: str) -> Holder:
         finally:
             disk.close(fd)
     return Holder("free") if pid is None else Holder("held", pid or None)
+
+
+def require_free(path: str) -> None:
+    """`StoreInUseError` where another process holds the lock file `path`; it is not taken, and "unreadable" passes."""
+    held, pid = holder(path)
+    _require(held != "held" or pid == os.getpid(), path, _HELD_BY_BROKER, "stop it")
 
 
 def program(pid: int | None) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Final
 
-from mqindex.errors import BadMagicError, StoreInUseError
+from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "are_queues",
     "directories_of",
     "file_size",
+    "hold_index_file",
     "hold_lock",
     "hold_part",
     "hold_writers",
@@ -134,14 +135,23 @@ def hold_part(directory: str, what: str) -> Iterator[None]:
 
     The store's own lock is not taken: this process may have it already, and write the store's parts with this one.
     """
-    root = os.path.dirname(os.path.abspath(directory))
-    held, pid = lock.holder(os.path.join(root, "lock")) if is_left_of_store(root) else ("free", None)
-    if held == "held" and pid != os.getpid():
-        raise StoreInUseError(
-            "a broker holds this store, or another writer", path=root, hint="stop it first; reading needs no stop"
-        )
+    _require_free(directory)
     with lock.hold_directory(directory, what):
         yield
+
+
+@contextmanager
+def hold_index_file(path: str) -> Iterator[None]:
+    """Be the only writer of this package in one index file; as `hold_part`."""
+    with lock.hold_file(path, "index file"):
+        _require_free(os.path.dirname(path))  # now: who holds the store from here on finds the file held
+        yield
+
+
+def _require_free(part: str) -> None:
+    root = os.path.dirname(os.path.abspath(part))
+    if is_left_of_store(root):
+        lock.require_free(os.path.join(root, "lock"))
 
 
 def index_paths(directory: str) -> list[str]:

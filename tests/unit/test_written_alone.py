@@ -145,11 +145,51 @@ def test_one_queue_and_the_table_of_all_keep_each_other_out(tmp_path: Path) -> N
         assert table.queues() == [("T", 0)]
 
 
-@pytest.mark.parametrize("opened", [service, queue_table, queue])
-def test_what_a_running_broker_writes_is_refused(opened, tmp_path: Path) -> None:
-    """Only the log, a repair and `MessageStore` asked for the broker's lock."""
+def below(opened: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """The file is in a directory of the store, or in a partition of the log dir."""
+
+    def opened_below(home: Path) -> Any:
+        (home / "below").mkdir(exist_ok=True)
+        return opened(home / "below")
+
+    return opened_below
+
+
+def created(kind: Any, name: str, **settings: Any) -> Callable[[Path], Any]:
+    def create(home: Path) -> Any:
+        (home / "below").mkdir(exist_ok=True)
+        (home / "below" / name).unlink(missing_ok=True)
+        return kind.create(home / "below" / name, **settings)
+
+    return create
+
+
+def created_below_none(home: Path) -> TransactionIndex:
+    """A transaction index whose file does not exist: the first append makes it."""
+    (home / "below").mkdir(exist_ok=True)
+    return TransactionIndex.open(home / "below" / f"{NAME}.txnindex", writable=True)
+
+
+@pytest.mark.parametrize(
+    ("opened", "name"),
+    [
+        (service, "lock"),
+        (queue_table, "lock"),
+        (queue, "lock"),
+        (below(index_file), "lock"),
+        (below(offset_index), ".lock"),
+        (below(time_index), ".lock"),
+        (below(transaction_index), ".lock"),
+        (created(IndexFile, "1", **SMALL), "lock"),
+        (created_below_none, ".lock"),
+        (created(OffsetIndex, f"{NAME}.index", base_offset=0), ".lock"),
+    ],
+)
+def test_what_a_running_broker_writes_is_refused(opened, name: str, tmp_path: Path) -> None:
+    """Only the log, a repair and `MessageStore` asked for the broker's lock; later all but single index files."""
     (tmp_path / "checkpoint").touch()
-    path = tmp_path / "lock"
+    opened(tmp_path).close()
+    path = tmp_path / name
     path.write_bytes(b"lock")
     hold = f"""
         import fcntl, sys
@@ -162,7 +202,7 @@ def test_what_a_running_broker_writes_is_refused(opened, tmp_path: Path) -> None
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
         assert broker.stdout is not None
         broker.stdout.readline()
-        with pytest.raises(StoreInUseError, match="a broker holds this store"):
+        with pytest.raises(StoreInUseError, match="a broker holds this lock"):
             opened(tmp_path)
         broker.communicate()
     opened(tmp_path).close()

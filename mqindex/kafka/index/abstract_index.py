@@ -17,7 +17,7 @@ from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time, Times, int64s, times
 from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError, path_of
-from mqindex.files import disk, lock
+from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.mapped_file import MappedFile, reserve
@@ -53,7 +53,9 @@ class AbstractIndex(Closable):
         self._held = ExitStack()  # the lock of the only writer
         with ExitStack() as held:
             if writable:
-                held.enter_context(lock.hold_file(path, "index"))
+                from mqindex.kafka.index.only_writer import hold_index  # here: a look-up in a new process needs none
+
+                held.enter_context(hold_index(path))
             self._map_entries()
             self._held = held.pop_all()
 
@@ -69,7 +71,7 @@ class AbstractIndex(Closable):
         ------
         FileNotFoundError
         BadMagicError : the name has no base offset, or is that of another file of a segment.
-        StoreInUseError : `writable`, and somebody has it open for writing.
+        StoreInUseError : `writable`, and somebody has it open for writing, or a broker holds its log dir.
         OSError : `writable`, and no space is left for its sparse part, which brokers leave; nothing has changed.
         """
         name = require_file(path, cls.kind)
@@ -86,6 +88,7 @@ class AbstractIndex(Closable):
         Raises
         ------
         FileExistsError
+        StoreInUseError : a broker holds the log dir.
         OSError : no space left, before anything is written.
         """
         size = whole_number("max_index_size", max_index_size) // cls.entry_size * cls.entry_size

@@ -13,12 +13,13 @@ from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
 from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError, OutOfOrderError, ReadOnlyFileError
-from mqindex.files import disk, lock
+from mqindex.files import disk
 from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.regular import reading
 from mqindex.files.whole_file import have_file
+from mqindex.kafka.index.only_writer import hold_index, require_no_broker
 from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
 
 __all__ = [
@@ -140,8 +141,10 @@ class TransactionIndex(Closable):
         self._held = ExitStack()  # the lock of the only writer, once the file exists
         self._holds = False
         self._syncs = Believed()
-        if writable and disk.exists(path):
-            self._hold()
+        if writable:
+            require_no_broker(path)
+            if disk.exists(path):
+                self._hold()
 
     @classmethod
     def open(
@@ -156,7 +159,7 @@ class TransactionIndex(Closable):
         Raises
         ------
         BadMagicError : the name has no base offset, or is that of another file of a segment.
-        StoreInUseError : `writable`, and somebody has it open for writing.
+        StoreInUseError : `writable`, and somebody has it open for writing, or a broker holds its log dir.
         """
         name = require_file(path, IndexKind.TRANSACTION)
         return cls(name, base_offset_of(name, base_offset), writable=writable)
@@ -247,7 +250,7 @@ class TransactionIndex(Closable):
 
     def _hold(self) -> None:
         if not self._holds:
-            self._held.enter_context(lock.hold_file(self.path, "index"))
+            self._held.enter_context(hold_index(self.path))
             self._holds = True
 
 

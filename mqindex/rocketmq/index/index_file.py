@@ -22,7 +22,7 @@ from mqindex.columns.keys import key_batch
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import int64s, times
 from mqindex.errors import path_of
-from mqindex.files import disk, lock
+from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.urls import is_url, refuse_writing
@@ -31,6 +31,7 @@ from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_space import IndexSpace
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader, Order
 from mqindex.rocketmq.sidecar.names import sidecar_directory
+from mqindex.rocketmq.store import hold_index_file
 
 if TYPE_CHECKING:
     from mqindex._native.key_filter import AskedHashes
@@ -129,6 +130,8 @@ class IndexFile(SingleCalls, Closable):
         GeometryError
             A broker could not map a file of this geometry.
         FileExistsError
+        StoreInUseError
+            A broker, or another writer, holds the store.
         OSError
             No space left, before anything is written.
 
@@ -145,7 +148,7 @@ class IndexFile(SingleCalls, Closable):
             if sparse:
                 file.reserve_range(0, layout.INDEX_HEADER_SIZE)
             with ExitStack() as held:
-                held.enter_context(lock.hold_file(file.path, "index file"))
+                held.enter_context(hold_index_file(file.path))
                 index = cls(file, slots, entries, held.pop_all(), sparse=sparse)
             index._core.seed(phy_offset, timestamp)
         except BaseException:
@@ -183,7 +186,7 @@ class IndexFile(SingleCalls, Closable):
         TruncatedFileError
             The file is empty.
         StoreInUseError
-            `writable`, and somebody has it open for writing.
+            `writable`, and somebody has it open for writing, or a broker holds its store.
         OSError
             `writable`, and no space is left for what is sparse of it; nothing has changed.
         ImportError, ValueError
@@ -225,7 +228,7 @@ class IndexFile(SingleCalls, Closable):
     ) -> IndexFile:
         with ExitStack() as held:
             if writable:
-                held.enter_context(lock.hold_file(path, "index file"))
+                held.enter_context(hold_index_file(path))
             if disk.is_directory(path):
                 hint = "a directory; IndexService.open takes a directory of index files"
                 raise IsADirectoryError(errno.EISDIR, hint, path)

@@ -1,0 +1,24 @@
+"""One writer at a time for an index file of a segment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mqindex.files import lock
+
+__all__ = ["hold_index", "require_no_broker"]
+
+
+@contextmanager
+def hold_index(path: str) -> Iterator[None]:
+    """Be the only writer of this package in an index file; `StoreInUseError` too where a broker holds its log dir."""
+    with lock.hold_file(path, "index"):
+        require_no_broker(path)  # now: who holds the log dir from here on finds the file held
+        yield
+
+
+def require_no_broker(path: str) -> None:
+    """`StoreInUseError` where another process holds the log dir of an index file, which need not exist."""
+    lock.require_free(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(path))), ".lock"))
