@@ -167,6 +167,12 @@ OFFSET_INDEX_EMPTY = Kind("offset-index-empty", "warning",
     "There are no entries where some are expected: every look-up reads the log from its beginning, and is right. A "
     "follower that got the segment in one append leaves it so.",
     f"every look-up reads the log from its beginning; {_REPAIR}")
+OFFSET_INDEX_PERHAPS_LOST = Kind("offset-index-perhaps-lost", "info",
+    "There are no entries, but several in the time index: the segment was closed before each was due, or they were "
+    "lost. Which of the two, only index.interval.bytes tells.",
+    "none is missing if index.interval.bytes is {most} or more, and brokers closed the segment {closed} times; else "
+    "give --index-interval-bytes, and verify tells whether some are; look-ups read the log from its beginning, and are "
+    "right")
 TIME_INDEX: Final = _index("time-index",
     "Zeros follow the entries of a closed index, and a broker takes them as entries, so that retention may delete the "
     "segment.",

@@ -431,6 +431,37 @@ def test_entries_that_were_lost_are_not_taken_for_stops(tmp_path: Path) -> None:
     assert repair(writer.directory, engine=ONE).actions == [f"write {0:020d}.index anew"]
 
 
+@pytest.mark.parametrize("records", [20, 200], ids=["less than the default interval", "more"])
+@pytest.mark.parametrize("left", [b"", bytes(800)], ids=["empty", "zeros"])
+def test_that_entries_may_be_lost_is_said_where_the_interval_is_not_given(
+    left: bytes, records: int, tmp_path: Path
+) -> None:
+    """As if the segment had been closed after each record: only the interval tells that it was not."""
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=10)
+    for number in range(records):
+        writer.append([KafkaRecord(bytes(50), timestamp=FIRST_TIME + number)])
+    writer.close()
+    assert "offset-index-perhaps-lost" not in kinds(verify(writer.directory, engine=ONE), "info")
+    before = writer.path("index").read_bytes()
+    writer.path("index").write_bytes(left)
+    report = repair(writer.directory, engine=ONE)
+    (told,) = [one for one in report.findings if one.kind == "offset-index-perhaps-lost"]
+    assert (report.actions, told.got) == ([], f"no entry, and {records - 1} entries in the time index")
+    given = {"index_interval_bytes": 10, "engine": ONE}
+    assert "offset-index-empty" in kinds(verify(writer.directory, **given), "warning")
+    repair(writer.directory, **given)
+    assert writer.path("index").read_bytes() == before
+
+
+def test_a_time_index_of_several_entries_shows_that_the_offset_index_was_there(tmp_path: Path) -> None:
+    """A broker has made it before the second of them, so that it is none that has still to be made."""
+    writer = PartitionWriter(tmp_path / "topic-0", index_interval=10)
+    for number in range(20):
+        writer.append([KafkaRecord(bytes(50), timestamp=FIRST_TIME + number)])
+    writer.path("index").unlink()
+    assert kinds(verify(writer.directory, engine=ONE)) == {"offset-index-missing"}
+
+
 def test_a_broker_may_be_killed_between_the_entries_of_the_two_indexes(tmp_path: Path) -> None:
     """It appends to the log, then to the offset index, then to the time index: one entry behind is no error, two are.
 

@@ -16,9 +16,10 @@ from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.index_check import Expectation, check_entries, check_shape
 from mqindex.kafka.checks.log_check import has_grown, size_now
-from mqindex.kafka.index.index_entries import Entries, read_entries
+from mqindex.kafka.index.index_entries import Entries, entries_before_zeros, read_entries
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.options import INDEX_INTERVAL_BYTES
 from mqindex.kafka.partition.partition_files import SegmentFiles
 from mqindex.report import Finding
 
@@ -89,8 +90,10 @@ def check_indexes(
     )
     compare = partial(_against_log, segment, looked, _pairs(rebuilt[IndexKind.OFFSET]), plain=plain)
     done = compare(expectation)
-    closed = made.offset_index and IndexKind.TIME not in done.wrong  # else a repair writes those that say so anew
-    if closed and _was_closed_before_each_entry(segment, looked, expectation, index_interval_bytes):
+    unindexed = None
+    if IndexKind.TIME not in done.wrong:  # else a repair writes those that say so anew
+        unindexed = _most_unindexed(files, segment, looked, expectation, done)
+    if made.offset_index and unindexed is not None and unindexed <= index_interval_bytes:
         expectation = expectation.of_a_longer_interval()
         done = compare(expectation)
     unmade = {kind for kind, wanted in rebuilt.items() if kind not in files.indexes and not wanted}
@@ -98,31 +101,47 @@ def check_indexes(
         done = compare(expectation.closed())
         if compare(expectation.of_a_longer_interval()).is_sound:
             done.soften()
+    if unindexed and index_interval_bytes == INDEX_INTERVAL_BYTES and IndexKind.OFFSET not in done.wrong:
+        done.findings += _perhaps_lost(files.indexes[IndexKind.OFFSET], len(looked[IndexKind.TIME][1]), unindexed)
     return done
 
 
-def _was_closed_before_each_entry(
-    segment: LogSegment, looked: Mapping[IndexKind, tuple[str, Entries]], expectation: Expectation, interval: int
-) -> bool:
-    """Whether the offset index has no entry because the segment was closed each time before one was due.
+def _most_unindexed(
+    files: SegmentFiles,
+    segment: LogSegment,
+    looked: Mapping[IndexKind, tuple[str, Entries]],
+    expectation: Expectation,
+    done: CheckedIndexes,
+) -> int | None:
+    """An offset index without an entry: the most bytes of the log behind the last stop that a batch begins at.
 
-    A broker that starts counts the bytes up to an entry anew, and one that stops gives the time index an entry. A lost
-    entry would have one in the time index too, and its batch begins more than `interval` behind the entry before.
-    Source: Kafka 4.1.0 `LogSegment.append`, `close`.
+    Where the interval is as long, none is missing: a broker that starts counts the bytes up to an entry anew, and one
+    that stops gives the time index an entry. An entry that was lost has one in the time index too, and its batch begins
+    further behind the entry before. None: that cannot be said. Source: Kafka 4.1.0 `LogSegment.append`, `close`.
     """
-    if IndexKind.TIME not in looked or IndexKind.OFFSET not in looked or len(looked[IndexKind.OFFSET][1]):
-        return False
+    if IndexKind.TIME not in looked or IndexKind.OFFSET not in files.indexes or done.entries[IndexKind.OFFSET]:
+        return None
     closed = looked[IndexKind.TIME][1].second + expectation.base_offset
-    start = run = 0
+    start = run = most = 0
     for rows in filter(len, segment.batch_arrays(0, expectation.valid_bytes)):
         runs = np.searchsorted(closed, rows["last_offset"])
         positions = rows["position"].astype(np.int64)
         begins = np.concatenate([[runs[0] != run], runs[1:] != runs[:-1]])
         starts = np.maximum.accumulate(np.where(begins, positions, start))
-        if (positions - starts > interval).any():
-            return False
+        most = max(most, int((positions - starts).max()))
         start, run = int(starts[-1]), int(runs[-1])
-    return True
+    return most
+
+
+def _perhaps_lost(path: str, times: int, unindexed: int) -> list[Finding]:
+    """Whether entries were lost only the interval tells: those of the time index come with them, or at a close.
+
+    `times`: how many these are; a closed segment has one of its own.
+    """
+    if times < 2:
+        return []
+    got = f"no entry, and {plural(times, 'entry')} in the time index"
+    return [catalogue.OFFSET_INDEX_PERHAPS_LOST.finding(path, got=got, most=unindexed, closed=times)]
 
 
 def check_alone(path: str, kind: IndexKind) -> CheckedIndexes:
@@ -181,12 +200,13 @@ def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: byte
 
     An index that would have no entry yet may be one that a broker has still to make: it does so at its first use. That
     is a look-up or the segment's second append for a `.index`, the first append for a `.timeindex` (Kafka 4.1.0
-    `LazyIndex`, `LogSegment.shouldRoll`, `LogSegment.append`).
+    `LazyIndex`, `LogSegment.shouldRoll`, `LogSegment.append`). So none that has several times is without a `.index`.
     """
     lost = catalogue.INDEXES[kind].missing
+    times = files.indexes.get(IndexKind.TIME)
     if kind is IndexKind.TIME and not wanted:
         lost = catalogue.NO_TIMES_INDEXED
-    elif may_be_open and not wanted:
+    elif may_be_open and not wanted and (times is None or entries_before_zeros(times, IndexKind.TIME) < 2):
         lost = catalogue.NO_OFFSETS_INDEXED
     elif made.valid_bytes == 0:
         lost = replace(lost, severity="warning")
