@@ -6,7 +6,7 @@ from mqindex._words import plural
 from mqindex.report import Start
 from mqindex.wording.findings import shortened
 
-__all__ = ["CLEAN_SHUTDOWN", "LOCKS", "verdict"]
+__all__ = ["CLEAN_SHUTDOWN", "LOCKS", "STATES", "verdict"]
 
 LOCKS = {
     "held": "held: a broker runs on this {}",
@@ -17,6 +17,13 @@ LOCKS = {
 """What the state of a lock means for a store or a log dir."""
 
 CLEAN_SHUTDOWN = {True: "yes", False: "no: the last exit was unclean, or the broker runs"}
+
+STATES = {
+    "delete": "being deleted",
+    "future": "to take the place of the one in another log dir",
+    "stray": "stray: the cluster does not know it here",
+}
+"""What the directory of a Kafka partition is that is not in use."""
 
 
 def verdict(start: Start, root: str) -> list[tuple[str, str]]:

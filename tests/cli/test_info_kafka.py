@@ -146,3 +146,32 @@ def test_an_empty_log_dir_has_a_screen_too(shell: Shell, tmp_path: Path) -> None
     done = shell("info", tmp_path)
     assert (done.status, done.err) == (0, "")
     assert "0 bytes in 0 segments of 0 partitions of 0 topics" in done.out
+
+
+def test_a_partition_without_records_has_no_offsets(shell: Shell, tmp_path: Path) -> None:
+    """`None to None` was printed, and of an empty log as many offsets as it may begin at."""
+    writer = PartitionWriter(tmp_path / "t-0", 7)
+    assert "  offsets  none; the next is 7\n" in shell("info", writer.directory).out
+    for path in writer.directory.iterdir():
+        path.unlink()
+    (writer.directory / "leader-epoch-checkpoint").write_text("0\n0\n")
+    assert "  offsets  none: there is no log\n" in shell("info", writer.directory).out
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("delete", "being deleted"),
+        ("future", "to take the place of the one in another log dir"),
+        ("stray", "stray: the cluster does not know it here"),
+    ],
+)
+def test_a_partition_that_is_not_in_use_is_listed_with_its_state(
+    state: str, words: str, shell: Shell, tmp_path: Path
+) -> None:
+    home = tmp_path / f"t-0.{32 * '0'}-{state}"
+    write(home, [FIRST_TIME])
+    (tmp_path / ".lock").touch()
+    size = next(home.glob("*.log")).stat().st_size
+    assert f"  t-0 ({words}): {size} bytes" in shell("info", tmp_path).out
+    assert f"  state    {words}\n" in shell("info", home).out

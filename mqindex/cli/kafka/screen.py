@@ -11,7 +11,7 @@ from mqindex.cli.coverage_bar import coverage_bar
 from mqindex.cli.output import command_line, print_fields, print_line
 from mqindex.cli.progress import amount
 from mqindex.wording.text import iso, size
-from mqindex.wording.verdict import CLEAN_SHUTDOWN, LOCKS
+from mqindex.wording.verdict import CLEAN_SHUTDOWN, LOCKS, STATES
 
 __all__ = ["print_screen"]
 
@@ -26,6 +26,7 @@ def print_screen(facts: Facts) -> None:
         [
             ("verdict", "; ".join(seen["worries"]) or "nothing wrong is seen"),
             ("lock", LOCKS[facts["lock"]].format("log dir")),
+            *([("state", STATES[facts["state"]])] if "state" in facts else []),
             *_of_log_dir(facts),
             ("read", f"lengths and ends only; `{command_line('verify', facts['path'])}` reads everything"),
         ]
@@ -55,9 +56,17 @@ def _index(name: str, facts: Facts) -> tuple[str, str]:
 
 
 def _extent(facts: Facts) -> list[tuple[str, str]]:
-    offsets = f"{facts['log_start_offset']} to {facts['next_offset']}"
     segments = plural(len(facts["segments"]), "segment")
-    return [("log", f"{size(facts['size'])} in {segments}"), ("offsets", offsets)]
+    return [("log", f"{size(facts['size'])} in {segments}"), ("offsets", _offsets(facts))]
+
+
+def _offsets(facts: Facts) -> str:
+    begin, end = facts["log_start_offset"], facts["next_offset"]
+    if begin is None:
+        return "none: there is no log"
+    if end is None:
+        return f"from {begin} on; where they end is not known"
+    return f"none; the next is {end}" if begin == end else f"{begin} to {end}"
 
 
 def _partitions(facts: Facts) -> list[tuple[str, str]]:
@@ -67,7 +76,8 @@ def _partitions(facts: Facts) -> list[tuple[str, str]]:
     whole = f"{size(facts['size'])} in {segments} of {plural(len(rows), 'partition')} of {topics}"
     lines = [("logs", whole)]
     for row in rows[:_LARGEST]:
-        words = f"{row['topic']}-{row['partition']}: {size(row['size'])}"
+        state = f" ({STATES[row['state']]})" if row["state"] else ""
+        words = f"{row['topic']}-{row['partition']}{state}: {size(row['size'])}"
         lines.append(("" if len(lines) > 1 else "largest", words))
     return lines
 
