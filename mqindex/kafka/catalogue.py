@@ -242,6 +242,18 @@ LAST_STABLE_OFFSET_EARLIER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, sever
 LAST_STABLE_OFFSET_OF_FOLLOWER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, severity="info",
     hint="as a follower writes it, or a broker that does not know of what lies below the log's start")
 
+# ---- what is no file
+
+INDEX_NOT_A_FILE = Kind("index-not-a-file", "error",
+    "A directory, or something else that is no file, has the name of an index, and a broker fails when it opens it.",
+    "a broker that opens it puts the log dir offline; `mqindex repair` moves it to the backup")
+INDEX_LEADS_NOWHERE = replace(INDEX_NOT_A_FILE, severity="warning",
+    hint="a broker takes it for no file, and puts the log dir offline where it cannot make one for an aborted "
+         "transaction: remove the link, or bring back what it leads to")
+SNAPSHOT_NOT_A_FILE = Kind("snapshot-not-a-file", "warning",
+    "A directory, or something else that is no file, has the name of a snapshot of the producers' state.",
+    "a broker ignores it, and fails where it writes a snapshot of this offset: move it elsewhere")
+
 # ---- the files of a partition and of a log dir
 
 LEADER_EPOCH_CHECKPOINT = Kind("leader-epoch-checkpoint", "error",

@@ -175,3 +175,10 @@ def test_a_partition_that_is_not_in_use_is_listed_with_its_state(
     size = next(home.glob("*.log")).stat().st_size
     assert f"  t-0 ({words}): {size} bytes" in shell("info", tmp_path).out
     assert f"  state    {words}\n" in shell("info", home).out
+
+
+@pytest.mark.parametrize("name", [f"{0:020d}.txnindex", f"{9:020d}.snapshot", "leader-epoch-checkpoint"])
+def test_a_name_of_a_partitions_file_that_leads_to_no_file_is_seen(name: str, shell: Shell, tmp_path: Path) -> None:
+    write(tmp_path / "t-0", [FIRST_TIME])
+    (tmp_path / "t-0" / name).mkdir()
+    assert "  verdict  1 other name leads to no file\n" in shell("info", tmp_path / "t-0").out

@@ -159,6 +159,53 @@ def test_what_is_no_file_in_a_small_files_place_stops_it(
     assert (found.severity, found.got) == ("error", "a directory" if make is os.mkdir else "a special file")
 
 
+@pytest.mark.parametrize("target", ["nowhere", "leader-epoch-checkpoint"], ids=["nowhere", "itself"])
+def test_a_checkpoint_that_leads_nowhere_stops_it(target: str, log_dir: Path) -> None:
+    """A broker that starts makes no file where a link is, and then finds none."""
+    path = log_dir / "topic-0" / "leader-epoch-checkpoint"
+    path.unlink()
+    path.symlink_to(target)
+    report, start = look(log_dir)
+    assert [each.path for each in start.obstacles] == [str(path)]
+    assert [(one.kind, one.got) for one in report.findings] == [(path.name, "a link that leads nowhere")]
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+@pytest.mark.parametrize(
+    ("number", "ending", "starts"),
+    [
+        (10, "txnindex", False),
+        (16, "txnindex", False),
+        (10, "index", True),
+        (16, "index", False),
+        (16, "timeindex", False),
+    ],
+)
+def test_an_index_that_is_no_file_is_one_finding_and_goes_to_the_backup(
+    make: Callable[[Path], None], number: int, ending: str, starts: bool, log_dir: Path
+) -> None:
+    """A `.txnindex` was passed over. A broker opens each of these, of the others at first only the newest."""
+    path = log_dir / "topic-0" / f"{number:020d}.{ending}"
+    path.unlink(missing_ok=True)
+    make(path)
+    report, start = look(log_dir)
+    assert ([each.path for each in start.obstacles], start.recovers) == ([] if starts else [str(path)], 0)
+    assert [(one.severity, one.kind, one.path) for one in report.findings] == [("error", "index-not-a-file", str(path))]
+    assert repair(log_dir, engine=ONE).ok
+    assert path.is_file() is (ending != "txnindex")
+    assert look(log_dir)[0].findings == []
+
+
+@pytest.mark.parametrize("name", [f"{10:020d}.txnindex", f"{13:020d}.snapshot"])
+def test_a_link_to_nothing_that_a_broker_passes_over_is_told(name: str, log_dir: Path) -> None:
+    (log_dir / "topic-0" / name).symlink_to("nowhere")
+    report, start = look(log_dir)
+    assert start.starts
+    assert [(one.severity, Path(str(one.path)).name, one.got) for one in report.findings] == [
+        ("warning", name, "a link that leads nowhere")
+    ]
+
+
 @pytest.mark.parametrize("starts", [False, True])
 def test_a_transaction_index_of_another_version_stops_a_broker(starts: bool, log_dir: Path) -> None:
     """Of version -1 it is read; and where an earlier entry makes the broker write the file anew."""

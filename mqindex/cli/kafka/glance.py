@@ -24,10 +24,13 @@ _INDEXES = {"index": ("offset index", "offset indexes"), "timeindex": ("time ind
 def missing_files(segments: Iterable[Facts], files: PartitionFiles) -> Counter[str]:
     """By the name of an index: how many segments have none, and after `bytes of ` how long their logs are.
 
-    `log`: how many have no log, but an index, or something else of that name.
+    `log`: how many have no log, but an index, or something else of that name; `file`: how many other names of its files
+    a directory has, or something else.
     """
-    logless = {os.path.basename(path).partition(".")[0] for path in (*files.orphans, *files.not_files)}
-    missing: Counter[str] = Counter(log=len(logless))
+    no_logs = [path for path in files.not_files if path.endswith(".log")]
+    logless = {os.path.basename(path).partition(".")[0] for path in (*files.orphans, *no_logs)}
+    others = [path for path in files.not_files if path.rpartition(".")[2] not in ("log", *_INDEXES)]
+    missing: Counter[str] = Counter(log=len(logless), file=len(others))
     for row in segments:
         for name in _INDEXES:
             if row.get(name) is None:
@@ -76,6 +79,8 @@ def _worries(missing: Counter[str], segments: int) -> Iterator[str]:
         if number := missing[name]:
             gone = "are missing" if number > 1 else "is missing"
             yield f"{number} {words[number > 1]} of {plural(segments, 'segment')} {gone}"
+    if number := missing["file"]:
+        yield f"{plural(number, 'other name')} {'lead' if number > 1 else 'leads'} to no file"
 
 
 def _rates(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts | None:

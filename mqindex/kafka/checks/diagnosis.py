@@ -162,7 +162,9 @@ def _diagnosed(
     wrong = [
         number
         for number, (segment, expected) in enumerate(zip(segments, replayed.aborted, strict=True))
-        if segment.readable and (segment.transactions or b"") != aborted_bytes(expected)
+        if segment.readable
+        and IndexKind.TRANSACTION not in segment.wrong  # else it is no file
+        and (segment.transactions or b"") != aborted_bytes(expected)
     ]
     if wrong:
         seen = _seen(engine, partition, segments, replayed)

@@ -34,7 +34,7 @@ from mqindex.kafka.checks.log_check import (
 )
 from mqindex.kafka.checks.record_check import check_records
 from mqindex.kafka.checks.segment_count import CountedSegment, Counting, count_segment
-from mqindex.kafka.checks.segment_indexes import CheckedIndexes, check_indexes
+from mqindex.kafka.checks.segment_indexes import CheckedIndexes, check_indexes, no_file
 from mqindex.kafka.checks.threaded_recovery import recover_with_threads
 from mqindex.kafka.index.transaction_index import read_aborted
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
@@ -120,6 +120,18 @@ class CheckedSegment:
         self.wrong |= indexes.wrong
         self.differing |= indexes.differing
         self.open, self.entries = indexes.open, sum(indexes.entries.values())
+
+    def look_at_transaction_index(self) -> None:
+        """A `.txnindex` that is no file: it is moved away where a broker cannot open it."""
+        if (found := no_file(self.files.place_of(IndexKind.TRANSACTION))) is not None:
+            self.findings.append(found)
+            self.wrong |= {IndexKind.TRANSACTION} if found.severity == "error" else set()
+
+    def blocked(self) -> list[IndexKind]:
+        """The indexes whose place has what a broker cannot open."""
+        name = catalogue.INDEX_NOT_A_FILE.name
+        places = {one.path for one in self.findings if one.kind == name and one.severity == "error"}
+        return [kind for kind in IndexKind if self.files.place_of(kind) in places]
 
     def leave_indexes(self) -> None:
         """Replace no index of a log that contradicts itself: the index may be right for the log as it was."""
@@ -250,6 +262,7 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             if check.counting is not None:
                 done.counted = count_segment(check.files, segment, made, indexes.entries, check.counting.sample)
             done.transactions = _transactions(check.files, done.batches)
+            done.look_at_transaction_index()
             done.grew = may_be_open and has_grown(segment, made)
             if done.grew:
                 done.transactions = _of_read_log(done.transactions, done)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
+from mqindex.files import disk
 from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.index_check import Expectation, check_entries, check_shape
@@ -23,7 +24,7 @@ from mqindex.kafka.options import INDEX_INTERVAL_BYTES
 from mqindex.kafka.partition.partition_files import SegmentFiles
 from mqindex.report import Finding
 
-__all__ = ["CheckedIndexes", "check_alone", "check_indexes"]
+__all__ = ["CheckedIndexes", "check_alone", "check_indexes", "no_file"]
 
 
 @dataclass(slots=True)
@@ -195,6 +196,14 @@ def _same(path: str, wanted: bytes) -> bool:
         return file.read(len(wanted) + 1) == wanted
 
 
+def no_file(place: str) -> Finding | None:
+    """What is said of a name of an index that something else than a file has; None: there is nothing, or a file."""
+    if disk.is_file(place) or not disk.exists(place):
+        return None
+    kind = catalogue.INDEX_NOT_A_FILE if disk.is_there(place) else catalogue.INDEX_LEADS_NOWHERE
+    return kind.finding(place, expected="a file", got=disk.kind_of(place))
+
+
 def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: bytes, *, may_be_open: bool) -> Finding:
     """Without a `.index` a broker rebuilds all indexes of the segment; a lost `.timeindex` it makes empty, for good.
 
@@ -202,6 +211,9 @@ def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: byte
     is a look-up or the segment's second append for a `.index`, the first append for a `.timeindex` (Kafka 4.1.0
     `LazyIndex`, `LogSegment.shouldRoll`, `LogSegment.append`). So none that has several times is without a `.index`.
     """
+    place = files.place_of(kind)
+    if disk.is_there(place) and (other := no_file(place)):
+        return other
     lost = catalogue.INDEXES[kind].missing
     times = files.indexes.get(IndexKind.TIME)
     if kind is IndexKind.TIME and not wanted:
@@ -210,7 +222,8 @@ def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: byte
         lost = catalogue.NO_OFFSETS_INDEXED
     elif made.valid_bytes == 0:
         lost = replace(lost, severity="warning")
-    return lost.finding(files.place_of(kind), expected=plural(len(wanted) // kind.entry_size, "entry"), got="no file")
+    got = disk.kind_of(place) if disk.exists(place) and not disk.is_there(place) else "no file"
+    return lost.finding(place, expected=plural(len(wanted) // kind.entry_size, "entry"), got=got)
 
 
 def _endless(path: str, kind: IndexKind) -> Finding:

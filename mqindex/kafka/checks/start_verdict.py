@@ -26,6 +26,7 @@ __all__ = ["verdict"]
 _BAD: Final = "a bad length, or zeros, where a batch should be"
 _ENDLESS: Final = f"{_BAD}, and after a clean stop no recovery cuts it"
 _READ: Final = f"{_BAD}, and a broker reads this log for its producers before any recovery cuts it"
+_NO_FILE: Final = "no file, but something else that has the name of an index"
 _LOST_END: Final = "its last entry leads to no batch, and after a clean stop a broker reads the log from there on"
 
 
@@ -79,6 +80,7 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
     done.recovers += sum(loaded)
     for segment, recovered in zip(segments, loaded, strict=True):
         _load_segment(segment, recovered, done)
+        _open_indexes(segment, done, last=segment is segments[-1])
     first = max((n for n, each in enumerate(segments) if each.files.base_offset <= point), default=0)
     unflushed = range(first, len(segments)) if one.partition.clean is False else ()
     order = [number for number, each in enumerate(loaded) if each]
@@ -105,10 +107,19 @@ def _is_recovered_when_loaded(segment: CheckedSegment) -> bool:
     A broker that completes an exchange of a log makes an `.index` first, of zeros, and then finds it there.
     Source: Kafka 4.1.0 `LogLoader.load`, which calls `LogSegment.readNextOffset` of each `.log.swap`.
     """
-    if IndexKind.OFFSET not in segment.files.indexes:
+    if IndexKind.OFFSET not in segment.files.indexes and IndexKind.OFFSET not in segment.blocked():
         return not segment.files.is_swapping
     refused = _refused(segment)
     return refused is not None and not is_refused_version(refused)
+
+
+def _open_indexes(segment: CheckedSegment, done: _Recovery, *, last: bool) -> None:
+    """A broker opens every `.txnindex` that is there, and the others of the last segment, to make them longer."""
+    done.obstacles += [
+        Obstacle(segment.files.place_of(kind), _NO_FILE)
+        for kind in segment.blocked()
+        if last or kind is IndexKind.TRANSACTION
+    ]
 
 
 def _refused(segment: CheckedSegment) -> AbortedTxn | None:

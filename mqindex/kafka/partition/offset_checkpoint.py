@@ -5,6 +5,7 @@ What a broker reads as text it reads with Java's rules: other line ends, white s
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable
@@ -65,6 +66,8 @@ def read_checkpoint(path: str, entry: Callable[[str], Entry], words: str) -> lis
     try:
         lines = text_lines(path, _LARGEST)
     except FileNotFoundError:
+        if disk.exists(path):  # a broker makes no file there, and then finds none
+            raise _malformed(path, "a file", disk.kind_of(path)) from None
         return []
     except UnicodeDecodeError:
         raise _malformed(path, "UTF-8 text", "other bytes") from None
@@ -140,15 +143,18 @@ def _malformed(path: str, expected: str, got: str, field: str | None = None) -> 
 def text_lines(path: str, most: int, *, encoding: str = "utf-8") -> list[str]:
     """The lines of a file, its first `most` characters: they end in LF, CR, or both (`BufferedReader.readLine`).
 
-    A `ValueError` where something else than a file has the name: a broker cannot read that.
+    A `ValueError` where something else than a file has the name: a broker cannot read that. A link to itself leads to
+    no file, as any other that leads nowhere.
     """
     try:
         with reading_text(path, encoding=encoding) as file:
             lines = file.read(most).split("\n")
     except OSError:
-        if (kind := disk.kind_of(path)) not in ("a directory", "a special file"):
-            raise
-        raise ValueError(kind) from None
+        if (kind := disk.kind_of(path)) in ("a directory", "a special file"):
+            raise ValueError(kind) from None
+        if disk.exists(path) and not disk.is_there(path):
+            raise FileNotFoundError(errno.ENOENT, kind, path) from None
+        raise
     return lines if lines[-1] else lines[:-1]
 
 

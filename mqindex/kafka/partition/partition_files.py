@@ -59,7 +59,7 @@ class PartitionFiles(NamedTuple):
     segments : by base offset. snapshots : of the producers' state, by offset.
     leftovers : what a starting broker deletes: `.deleted`, `.cleaned`, and files that a `.swap` replaces.
     orphans : index files without a log, which it deletes too. skipped : files that are no partition's.
-    not_files : what has the name of a segment's log and is no file; it is skipped.
+    not_files : what has the name of a segment's file and is no file; it is skipped.
     """
 
     directory: str
@@ -114,7 +114,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
         tuple(os.path.join(root, name) for name in sorted(gone)),
         tuple(orphans),
         tuple(skipped),
-        tuple(os.path.join(root, name) for name in others if _is_log(name)),
+        tuple(os.path.join(root, name) for name in others if _segment_file(name) or name in _OTHERS),
     )
 
 
@@ -177,11 +177,6 @@ def _names(root: str) -> tuple[set[str], list[str]]:
         for entry in entries:
             (files if leads_to_file(entry) else others).add(entry.name)
     return files, sorted(others)
-
-
-def _is_log(name: str) -> bool:
-    match = _segment_file(name)
-    return match is not None and match[2] == "log"
 
 
 def _segment_file(name: str) -> re.Match[str] | None:

@@ -48,6 +48,7 @@ __all__ = [
 AnyReport = TypeVar("AnyReport", bound=Report)
 
 _CLEAN = ".kafka_cleanshutdown"
+_NOT_FILES = {"log": catalogue.LOG_NOT_A_FILE, "snapshot": catalogue.SNAPSHOT_NOT_A_FILE}
 _OF_A_LOG_DIR = (".lock", "meta.properties", _CLEAN, "recovery-point-offset-checkpoint")
 
 
@@ -223,9 +224,9 @@ def _findings(files: PartitionFiles) -> list[Finding]:
     found = [catalogue.LEFTOVER_FILE.finding(path) for path in files.leftovers]
     found += [catalogue.ORPHAN_INDEX.finding(path) for path in files.orphans]
     found += [
-        catalogue.LOG_NOT_A_FILE.finding(path, expected="a file", got=disk.kind_of(path))
+        _NOT_FILES[ending].finding(path, expected="a file", got=disk.kind_of(path))
         for path in files.not_files
-        if disk.exists(path)  # else deleted meanwhile
+        if (ending := path.rpartition(".")[2]) in _NOT_FILES and disk.exists(path)  # else deleted meanwhile
     ]
     found += [
         catalogue.SEGMENT_SWAPPING.finding(segment.log)
