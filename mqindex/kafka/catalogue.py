@@ -86,6 +86,20 @@ LOG_NOT_A_FILE = Kind("log-not-a-file", "error",
     "A directory, or a link without a target, has the name of a segment's log, and a broker ignores it: the segment's "
     "records are missing.",
     "restore the file")
+SEGMENT_NAME = Kind("segment-name", "error",
+    "A log has an offset in its name, but not as 20 digits: a broker that starts makes an empty segment of that "
+    "offset, and reads nothing of this file.",
+    "a broker that starts makes {meant} for it, which is empty, and is the log's end or hides records: rename the file "
+    "to that, if it is this partition's, or move it elsewhere")
+OTHER_NAME_OF_SEGMENT = replace(SEGMENT_NAME, severity="warning",
+    hint="a broker does not read it: {meant} has the name that counts; move it elsewhere")
+OTHER_NAME_OF_INDEX = replace(SEGMENT_NAME, severity="warning",
+    hint="a broker does not read it, and deletes it where no log of this offset is; move it elsewhere")
+OTHER_NAME_OF_SNAPSHOT = replace(SEGMENT_NAME, severity="warning",
+    hint="a broker takes it for the producers' state at this offset, mqindex does not: rename it to {meant}, or move "
+         "it elsewhere")
+SEGMENT_BEYOND_OFFSETS = replace(SEGMENT_NAME,
+    hint="no log reaches this offset, and a broker takes it for the log's end: move it elsewhere")
 SEGMENT_OVERLAP = Kind("segment-overlap", "error",
     "A segment has offsets that belong to the next one.",
     "the next segment begins there; one of the two has offsets that are not its own")

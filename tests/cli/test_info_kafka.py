@@ -182,3 +182,9 @@ def test_a_name_of_a_partitions_file_that_leads_to_no_file_is_seen(name: str, sh
     write(tmp_path / "t-0", [FIRST_TIME])
     (tmp_path / "t-0" / name).mkdir()
     assert "  verdict  1 other name leads to no file\n" in shell("info", tmp_path / "t-0").out
+
+
+def test_a_log_without_20_digits_in_its_name_is_seen(shell: Shell, tmp_path: Path) -> None:
+    write(tmp_path / "t-0", [FIRST_TIME])
+    (tmp_path / "t-0" / "30.log").touch()
+    assert "  verdict  1 log has a name that no broker reads\n" in shell("info", tmp_path / "t-0").out

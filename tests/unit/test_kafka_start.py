@@ -159,6 +159,33 @@ def test_what_is_no_file_in_a_small_files_place_stops_it(
     assert (found.severity, found.got) == ("error", "a directory" if make is os.mkdir else "a special file")
 
 
+@pytest.mark.parametrize(
+    ("name", "severity", "meant"),
+    [
+        ("30.log", "error", f"{30:020d}.log"),
+        (f"{30:021d}.log", "error", f"{30:020d}.log"),
+        ("+30.copy.log", "error", f"{30:020d}.log"),
+        ("-5.log", "error", f"-{5:020d}.log"),
+        (f"{2**63 - 1:020d}.log", "error", f"{2**63 - 1:020d}.log"),
+        ("10.log", "warning", f"{10:020d}.log"),
+        (f"{10:020d}.copy.log", "warning", f"{10:020d}.log"),
+        ("10.timeindex", "warning", f"{10:020d}.timeindex"),
+        ("13.snapshot", "warning", f"{13:020d}.snapshot"),
+    ],
+)
+def test_an_offset_that_is_not_20_digits_is_told(name: str, severity: str, meant: str, log_dir: Path) -> None:
+    """A broker starts, takes it for a segment's, and makes that of 20 digits; it was passed over without a word."""
+    path = log_dir / "topic-0" / name
+    shutil.copy(log_dir / "topic-0" / f"{10:020d}.log", path)
+    report, start = look(log_dir)
+    assert start.starts
+    assert [(one.severity, one.kind, one.path, one.expected) for one in report.findings] == [
+        (severity, "segment-name", str(path), meant)
+    ]
+    assert repair(log_dir, engine=ONE).ok is (severity != "error")
+    assert path.exists()
+
+
 @pytest.mark.parametrize("target", ["nowhere", "leader-epoch-checkpoint"], ids=["nowhere", "itself"])
 def test_a_checkpoint_that_leads_nowhere_stops_it(target: str, log_dir: Path) -> None:
     """A broker that starts makes no file where a link is, and then finds none."""

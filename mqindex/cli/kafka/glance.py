@@ -25,12 +25,15 @@ def missing_files(segments: Iterable[Facts], files: PartitionFiles) -> Counter[s
     """By the name of an index: how many segments have none, and after `bytes of ` how long their logs are.
 
     `log`: how many have no log, but an index, or something else of that name; `file`: how many other names of its files
-    a directory has, or something else.
+    a directory has, or something else; `name`: how many logs have an offset in their name, but not as 20 digits.
     """
+    from mqindex.kafka.partition.partition_files import other_names
+
     no_logs = [path for path in files.not_files if path.endswith(".log")]
     logless = {os.path.basename(path).partition(".")[0] for path in (*files.orphans, *no_logs)}
     others = [path for path in files.not_files if path.rpartition(".")[2] not in ("log", *_INDEXES)]
     missing: Counter[str] = Counter(log=len(logless), file=len(others))
+    missing["name"] = sum(found.ending == "log" for found in other_names(files))
     for row in segments:
         for name in _INDEXES:
             if row.get(name) is None:
@@ -79,6 +82,8 @@ def _worries(missing: Counter[str], segments: int) -> Iterator[str]:
         if number := missing[name]:
             gone = "are missing" if number > 1 else "is missing"
             yield f"{number} {words[number > 1]} of {plural(segments, 'segment')} {gone}"
+    if number := missing["name"]:
+        yield f"{plural(number, 'log')} {'have' if number > 1 else 'has'} a name that no broker reads"
     if number := missing["file"]:
         yield f"{plural(number, 'other name')} {'lead' if number > 1 else 'leads'} to no file"
 

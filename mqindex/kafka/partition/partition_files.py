@@ -18,6 +18,7 @@ from mqindex.kafka.log.segment_files import SegmentFiles
 
 __all__ = [
     "METADATA_LOG",
+    "OtherName",
     "PartitionDirectory",
     "PartitionFiles",
     "SegmentFiles",
@@ -28,6 +29,7 @@ __all__ = [
     "list_partitions",
     "list_segments",
     "log_dir_of",
+    "other_names",
     "partition_name",
     "partitions_of",
     "require_partition",
@@ -36,6 +38,8 @@ __all__ = [
 ]
 
 _SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
+_OTHER_NAME = re.compile(r"([+-]?[0-9]+)\.(?:.*\.)?(log|index|timeindex|txnindex|snapshot)", re.ASCII)
+_LONG = range(-(2**63), 2**63)
 _INDEXES = tuple(f".{kind}" for kind in IndexKind)
 _NUMBERED = re.compile(r"([0-9]+)\.", re.ASCII)
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.\S+-(?P<state>delete|future|stray))?", re.ASCII)
@@ -71,6 +75,15 @@ class PartitionFiles(NamedTuple):
     not_files: tuple[str, ...] = ()
 
 
+class OtherName(NamedTuple):
+    """A file with an offset and a segment's ending, but not of 20 digits and that ending. `meant`: the one that is."""
+
+    path: str
+    offset: int
+    ending: str
+    meant: str
+
+
 class PartitionDirectory(NamedTuple):
     """A partition of a log dir. `state` None: in use; else "delete", "future" or "stray"."""
 
@@ -89,7 +102,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
     Notes
     -----
     Source: Kafka 4.1.0 `LogLoader.load`, whose deletions and renames are only simulated here. A name that makes the
-    broker give up (`notes.log`) is skipped.
+    broker give up (`notes.log`) is skipped, and one that it takes for another (`30.log`): see `other_names`.
     """
     root = os.fspath(directory)
     names, others = _names(root)
@@ -116,6 +129,21 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
         tuple(skipped),
         tuple(os.path.join(root, name) for name in others if _segment_file(name) or name in _OTHERS),
     )
+
+
+def other_names(files: PartitionFiles) -> Iterator[OtherName]:
+    """The files that a broker takes for those of a segment by their names, and does not read.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `LogLoader.loadSegmentFiles`, `LogFileUtils.offsetFromFileName`: a log's offset is the number
+    before the first dot, but the file that is opened, and made where there is none, has 20 digits in its name.
+    """
+    for path in files.skipped:
+        match = _OTHER_NAME.fullmatch(os.path.basename(path))
+        if match is not None and (offset := int(match[1])) in _LONG:
+            name = f"{'-' if offset < 0 else ''}{abs(offset):020d}.{match[2]}"
+            yield OtherName(path, offset, match[2], os.path.join(files.directory, name))
 
 
 def while_files_go(directory: str, use: Callable[[PartitionFiles], Result]) -> Result:

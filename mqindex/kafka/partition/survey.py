@@ -19,12 +19,14 @@ from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offsets
 from mqindex.kafka.partition.partition_files import (
     METADATA_LOG,
+    OtherName,
     PartitionDirectory,
     PartitionFiles,
     SegmentFiles,
     is_partition,
     list_partitions,
     log_dir_of,
+    other_names,
     partitions_of,
     while_files_go,
 )
@@ -228,9 +230,23 @@ def _findings(files: PartitionFiles) -> list[Finding]:
         for path in files.not_files
         if (ending := path.rpartition(".")[2]) in _NOT_FILES and disk.exists(path)  # else deleted meanwhile
     ]
+    found += map(_other_name, other_names(files))
     found += [
         catalogue.SEGMENT_SWAPPING.finding(segment.log)
         for segment in files.segments
         if not segment.log.endswith(".log")
     ]
     return found
+
+
+def _other_name(found: OtherName) -> Finding:
+    if found.path == found.meant:
+        kind = catalogue.SEGMENT_BEYOND_OFFSETS
+    elif found.ending == "snapshot":
+        kind = catalogue.OTHER_NAME_OF_SNAPSHOT
+    elif found.ending != "log":
+        kind = catalogue.OTHER_NAME_OF_INDEX
+    else:
+        kind = catalogue.OTHER_NAME_OF_SEGMENT if disk.is_there(found.meant) else catalogue.SEGMENT_NAME
+    meant = os.path.basename(found.meant)
+    return kind.finding(found.path, expected=meant, got=os.path.basename(found.path), meant=meant)
