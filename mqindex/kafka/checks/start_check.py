@@ -1,18 +1,16 @@
 """What a broker's next start would do with a log dir or a partition: would it start, what would it cut and delete?
 
-Source: Kafka 4.1.0 `LogManager.loadLogs`, `LogLoader.load`, `UnifiedLog.parseTopicPartitionName`, `MetaProperties`,
-`CheckpointFileWithFailureHandler`, `KafkaRaftServer.initializeLogDirs`, `PartitionMetadataReadBuffer`,
-`LogFileUtils.offsetFromFile`, `ProducerStateManager.loadFromSnapshot`; 3.9.0 `KafkaServer.startup`.
+Source: Kafka 4.1.0 `LogManager.loadLogs`, `LogLoader.load`, `UnifiedLog.parseTopicPartitionName`,
+`CheckpointFileWithFailureHandler`, `KafkaRaftServer.initializeLogDirs`, `LogFileUtils.offsetFromFile`,
+`ProducerStateManager.loadFromSnapshot`; 3.9.0 `KafkaServer.startup`.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +18,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk, lock
 from mqindex.kafka import catalogue
+from mqindex.kafka.checks.start_ids import id_text, topic_id_of, wrong_property
 from mqindex.kafka.checks.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
@@ -27,9 +26,6 @@ from mqindex.kafka.partition.offset_checkpoint import (
     ENTRY_NUMBER,
     Offsets,
     read_offsets,
-    split_fields,
-    text_lines,
-    whole_number,
 )
 from mqindex.kafka.partition.partition_files import (
     METADATA_LOG,
@@ -47,12 +43,6 @@ from mqindex.report import Finding, Kind, Obstacle
 __all__ = ["StartFiles", "look_at_start"]
 
 _NUMBERED: Final = (".log", *(f".{kind}" for kind in IndexKind), ".snapshot", ".cleaned", ".swap")
-_LARGEST: Final = 1 << 20
-_BLANK: Final = " \t\f"
-_PROPERTY: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
-_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{0,4}|.?)", re.DOTALL)
-_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
-_RESERVED: Final = 100
 _OFFLINE: Final = "a broker puts the log dir offline, and stops if it has no other"
 _UNREAD: Final = f"no checkpoint that a broker reads: {_OFFLINE}"
 _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -134,8 +124,7 @@ def _look_at_directories(log_dir: str, look: StartFiles) -> None:
 def _look_at_properties(found: Survey, look: StartFiles) -> None:
     path = os.path.join(found.root, "meta.properties")
     try:
-        properties = _properties(text_lines(path, _LARGEST, encoding="latin-1"))
-        reason = _wrong_property(properties)
+        reason = wrong_property(path)
     except FileNotFoundError:
         _look_without_properties(found, path, look)
         return
@@ -178,49 +167,6 @@ def _is_before(version: tuple[int, ...], found: Survey) -> bool | None:
     return None if given is None else tuple(map(int, given.split("."))) < version
 
 
-def _properties(lines: Iterable[str]) -> dict[str, str]:
-    """As Java's `Properties.load`: a backslash at a line's end continues it; elsewhere it begins an escape."""
-    found, left = {}, iter(lines)
-    for line in left:
-        whole = line.lstrip(_BLANK)
-        if not whole or whole[0] in "#!":
-            continue
-        while re.search(r"(?<!\\)(\\\\)*\\$", whole):
-            whole = whole[:-1] + next(left, "").lstrip(_BLANK)
-        key, value = _PROPERTY.fullmatch(whole).groups()  # type: ignore[union-attr]
-        found[_ESCAPE.sub(_unescaped, key)] = _ESCAPE.sub(_unescaped, value)
-    return found
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    name = match[1]
-    if name[0] != "u":
-        return {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(name, name)
-    if len(name) != 5:
-        raise ValueError("an escape \\u without four hexadecimal digits")
-    return chr(int(name[1:], 16))
-
-
-def _wrong_property(properties: dict[str, str]) -> str | None:
-    version = _whole(properties, "version")
-    if version not in (None, 0, 1):
-        return f"version {version}"
-    name = "node.id" if version == 1 else "broker.id"
-    _whole(properties, name)
-    if "directory.id" in properties and _is_reserved(_uuid(properties["directory.id"])):
-        return f"directory.id {properties['directory.id'][:80]!r}"
-    missing = [each for each in ("cluster.id", name) if version == 1 and each not in properties]
-    return f"no {missing[0]}" if missing else None
-
-
-def _whole(properties: dict[str, str], name: str) -> int | None:
-    """A property that must be a whole number, if it is there; a `ValueError` where it is none."""
-    try:
-        return whole_number(properties[name], 32) if name in properties else None
-    except ValueError as error:
-        raise ValueError(f"{name} {error}") from None
-
-
 def _look_at_checkpoints(found: Survey, look: StartFiles) -> None:
     for name, (consequence, effect) in _CHECKPOINTS.items():
         path = os.path.join(found.log_dir, name)
@@ -260,7 +206,7 @@ def _look_at_partition(files: PartitionFiles, look: StartFiles) -> bytes | None:
     except CorruptIndexError as error:
         look.obstacles.append(Obstacle(str(error.path), _UNREAD))
     try:
-        return _topic_id(_metadata_of(path))
+        return topic_id_of(_metadata_of(path))
     except ValueError as error:
         look.stop(catalogue.PARTITION_METADATA, _metadata_of(path), str(error), brokers="from 2.8 on")
     return None
@@ -286,47 +232,10 @@ def _metadata_of(partition: str) -> str:
     return os.path.join(partition, "partition.metadata")
 
 
-def _topic_id(path: str) -> bytes | None:
-    """The id in a partition's metadata; None: there is no file. A `ValueError` says why a broker cannot read it."""
-    try:
-        lines = [*text_lines(path, _LARGEST), "", ""]
-    except FileNotFoundError:
-        return None
-    except UnicodeDecodeError:
-        raise ValueError("other bytes than UTF-8 text") from None
-    try:
-        version = whole_number(split_fields(lines[0], 2, r":\s+")[1], 32)
-    except ValueError:
-        version = -1
-    if version < 0:
-        raise ValueError(f"{lines[0][:80]!r}, not version: 0")
-    try:
-        found = _uuid(split_fields(lines[1], 2, r":\s+")[1])
-    except ValueError:
-        found = None
-    if found is None or not any(found):
-        raise ValueError(f"{lines[1][:80]!r}, not topic_id: and 22 characters")
-    return found
-
-
-def _uuid(text: str) -> bytes | None:
-    """As `Uuid.fromString`: 16 bytes in the alphabet of URLs, with or without the two signs that fill them up."""
-    return base64.urlsafe_b64decode(text[:22] + "==") if _UUID.fullmatch(text) else None
-
-
-def _is_reserved(found: bytes | None) -> bool:
-    """Whether it is no id of a directory (Kafka 4.1.0 `DirectoryId.reserved`)."""
-    return found is None or int.from_bytes(found, "big") < _RESERVED
-
-
 def _compare_ids(topic: str, found: list[tuple[str, bytes]], look: StartFiles) -> None:
     """All partitions of a topic have its id; which one that is, most of them say."""
     (usual, count), *_ = Counter(each for _, each in found).most_common(1)
     for path, each in found:
         if each != usual:
-            expected = f"{_text(usual)}, as {plural(count, 'other partition')} of {topic}"
-            look.findings.append(catalogue.TOPIC_ID.finding(path, None, "topic_id", expected, _text(each)))
-
-
-def _text(topic_id: bytes) -> str:
-    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+            expected = f"{id_text(usual)}, as {plural(count, 'other partition')} of {topic}"
+            look.findings.append(catalogue.TOPIC_ID.finding(path, None, "topic_id", expected, id_text(each)))
