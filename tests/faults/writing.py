@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 from collections import Counter
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from mqindex.engines import LocalEngine
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
-from mqindex.rocketmq import IndexFile, IndexService, MessageStore, NewMessage, verify
+from mqindex.rocketmq import IndexFile, IndexService, MessageStore, NewMessage, optimize, verify
 from tests.faults.attempt import Told
 from tests.faults.offline import require
 from tests.support.tree import index_paths
@@ -146,6 +147,45 @@ class BuildIndex:
             service.flush()
 
 
+class ExpireIndex:
+    """Optimised index files, all but the newest of which end below the log's minimum."""
+
+    name = "index-expire"
+
+    def prepare(self, place: Path) -> None:
+        with IndexService.open(place / "index", hash_slot_num=5, index_num=16, writable=True) as service:
+            service.build_index("T", [f"k{n}" for n in range(40)], range(40), [TIME + n for n in range(40)])
+        optimize(place, place, overwrite=True, engine=LocalEngine(1))
+        for backup in place.glob("mqindex-backup-*"):
+            shutil.rmtree(backup)
+        (place / "mqindex-index" / f"{index_paths(place)[-1].name}.fence").unlink()  # as where it has grown since
+
+    def begin(self, place: Path) -> None: ...
+
+    def run(self, place: Path, told: Told) -> None:
+        with IndexService.open(place / "index", writable=True) as service:
+            with told.trying():
+                service.delete_expired_file(1000)
+            self._require_entries(service)
+
+    def judge(self, place: Path, told: Told) -> None:
+        closed = [failed.text for failed in told.failed if failed.text.startswith("ClosedFileError")]
+        require(not closed, "the service answers no more")
+        with IndexService.open(place / "index", writable=True) as service:
+            self._require_entries(service)
+            service.delete_expired_file(1000)
+            self._require_entries(service)
+            require(len(service.files) == 1, "an expired file is there after the second run")
+        beside = sorted(path.name for path in (place / "mqindex-index").iterdir())
+        require(not beside, f"left beside the index: {beside}")
+
+    def _require_entries(self, service: IndexService) -> None:
+        """What is there is whole files from one on to the newest, and a look-up finds all of them."""
+        there = sum(file.header.index_count - 1 for file in service)
+        hits = service.query_offsets("T", [f"k{n}" for n in range(40)]).to_pylist()
+        require(hits == [[n] if n >= 40 - there else [] for n in range(40)], "an entry is not found")
+
+
 class PutKeys:
     """Entries into index files of its own, reserved and sparse."""
 
@@ -253,6 +293,7 @@ OPERATIONS = [
     Puts("store-async", "ASYNC_FLUSH"),
     Puts("store-new", "SYNC_FLUSH", fresh=True),
     BuildIndex(),
+    ExpireIndex(),
     PutKeys(),
     Appends(),
 ]

@@ -310,10 +310,10 @@ class IndexService(Closable):
                     break
                 expired.append(file)
             for file in expired:
-                file.close()
-                disk.remove(file.path)
                 remove_fence(file.path)
+                disk.remove(file.path)  # one that cannot be removed stays, and answers
                 self._files.remove(file)
+                file.close()
         return [file.path for file in expired]
 
     def flush(self) -> None:

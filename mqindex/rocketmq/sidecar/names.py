@@ -38,12 +38,15 @@ def filter_path(index_directory: str) -> str:
 
 
 def remove_fence(index_path: str) -> None:
-    """Remove the fence of an index file that is gone, and with the last one the filter, which nobody asks then."""
+    """Remove the fence of an index file that goes next; before the last one the filter, which nobody asks then.
+
+    Where something cannot be removed, what is left is still found by the name of the index file.
+    """
     path = fence_path(index_path)
     if not disk.is_file(path):
         return
-    disk.remove(path)
-    directory = os.path.dirname(path)
+    directory, own = os.path.split(path)
     keys = os.path.join(directory, FILTER)
-    if disk.is_file(keys) and not any(name.endswith(FENCE) for name in os.listdir(directory)):
+    if disk.is_file(keys) and not any(name.endswith(FENCE) and name != own for name in os.listdir(directory)):
         disk.remove(keys)
+    disk.remove(path)
