@@ -110,26 +110,36 @@ def test_the_version_is_decided_without_a_call_for_each_message(tmp_path: Path) 
     assert calls[1] < calls[0] + 500
 
 
+def page_faults(work: Callable[[], Any]) -> tuple[Any, int]:
+    """What it returns, and how many pages this process got meanwhile."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    return work(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
 def test_few_pages_of_a_file_show_that_a_broker_wrote_it(tmp_path: Path) -> None:
     path = tmp_path / "20231114221320000"
     with IndexFile.create(path, hash_slot_num=5_000_000, index_num=20_000_000, sparse=True) as index:
         index.put_keys([f"Topic#{number}" for number in range(1000)], range(1000), range(1000))
     with IndexFile.open_known(path, (5_000_000, 20_000_000)) as index:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        assert index.order().entries < 100
-        assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 100  # its slots are 4 900 pages
+        order, pages = page_faults(index.order)
+    assert order.entries < 100
+    assert pages < 100  # its slots are 4 900 pages
 
 
 def test_the_hole_behind_the_units_of_a_queue_is_not_read(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store", 4)
-    size = 20 << 25
-    for path in (store / "consumequeue").rglob("0" * 20):
-        os.truncate(path, size)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    report = verify(store, engine=LocalEngine(1), config={"mappedFileSizeConsumeQueue": size}, **GEOMETRY)
-    assert report.ok
-    assert report.units == 8
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 20_000  # 2.6 GiB are 650 000 pages
+    pages = []
+    for size in (6_000_000, 20 << 25):
+        for path in (store / "consumequeue").rglob("0" * 20):
+            os.truncate(path, size)
+        config = {"mappedFileSizeConsumeQueue": size}
+        report, faults = page_faults(
+            lambda config=config: verify(store, engine=LocalEngine(1), config=config, **GEOMETRY)
+        )
+        assert report.ok
+        assert report.units == 8
+        pages.append(faults)
+    assert pages[1] < pages[0] + 20_000  # 2.6 GiB are 650 000 pages; a sanitizer has 20 000 of its own
 
 
 def test_four_times_the_partitions_are_four_times_the_calls(tmp_path: Path) -> None:
