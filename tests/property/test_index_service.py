@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqindex.errors import ClosedFileError, ReadOnlyFileError
-from mqindex.rocketmq import IndexService
+from mqindex.rocketmq import IndexFile, IndexService
 from tests.reference.index_service import IndexService as Twin
 
 pytestmark = pytest.mark.filterwarnings("ignore:begin .* is after end:UserWarning")  # the broker was asked so too
@@ -87,6 +88,22 @@ def test_names_in_other_digits_are_loaded(tmp_path):
     assert not path.exists()
     with warnings.catch_warnings(), IndexService.open(tmp_path) as service:
         assert service.query_offset("T", "a").phy_offsets.tolist() == [7]
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_a_file_expires_under_a_query(bulk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended with ClosedFileError, where a broker's ends with what is left."""
+    with IndexService.open(tmp_path, hash_slot_num=3, index_num=4, writable=True) as service:
+        service.build_index("T", list("abcabc"), range(6), range(6))
+        matches = IndexFile.is_time_matched
+
+        def expire(file: IndexFile, *period: int) -> bool:
+            service.delete_expired_file(1 << 40)
+            return matches(file, *period)
+
+        monkeypatch.setattr(IndexFile, "is_time_matched", expire)
+        found = service.query_offsets("T", ["a"])[0] if bulk else service.query_offset("T", "a").phy_offsets
+        assert found.tolist() == [3]
 
 
 def test_what_cannot_be_is_refused(tmp_path):

@@ -7,7 +7,8 @@ import resource
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from mqindex.columns.hits import Hits
 from mqindex.columns.keys import index_key, key_batch
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import int64s, times
-from mqindex.errors import ReadOnlyFileError, path_of
+from mqindex.errors import ClosedFileError, ReadOnlyFileError, path_of
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IndexService", "QueryOffsetResult"]
 
+_T = TypeVar("_T")
 
 _DESCRIPTORS_LEFT = 128  # for others
 
@@ -184,17 +186,7 @@ class IndexService(Closable):
 
     def answer(self, topic: str | None, key: str, max_num: int, begin: int, end: int) -> QueryOffsetResult:
         """Internal: `query_offset`, with numbers, and times in ms, that were checked before."""
-        files = self.files
-        found: list[npt.NDArray[np.int64]] = []
-        left, full_key = max_num, index_key(topic, key)
-        for file in reversed(files):
-            if file.is_time_matched(begin, end):
-                found.append(file.select_between(full_key, left, begin, end))
-                left -= len(found[-1])
-            if file.header.begin_timestamp < begin or left <= 0:
-                break
-        offsets = np.concatenate(found) if found else np.empty(0, np.int64)
-        return QueryOffsetResult(offsets, *_last_update(files))
+        return self._asked(partial(_answer, full_key=index_key(topic, key), most=max_num, begin=begin, end=end))
 
     def query_offsets(
         self, topic: str | None, keys: Keys, *, max_num: int = 64, begin: Time = 0, end: Time = MAX_TIMESTAMP
@@ -214,19 +206,7 @@ class IndexService(Closable):
         most = whole_count("max_num", max_num)
         first, last = period(begin, end)
         hashes = key_batch(keys, topic=topic).hashes()
-        parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
-        left: int | npt.NDArray[np.int32] = min(most, 2**31 - 1)  # of every key, then of each
-        files = self.files
-        asked = asked_hashes(hashes) if any(file.asks_a_filter for file in files) else None
-        for file in reversed(files):
-            if file.is_time_matched(first, last):
-                parts.append(file.select_hashes(hashes, left, begin=first, end=last, asked=asked))
-                if file is files[0]:
-                    break
-                left = (left - np.diff(parts[-1][1])).astype(np.int32)
-            if file.header.begin_timestamp < first or not np.any(left):
-                break
-        return _joined(parts, len(hashes))
+        return self._asked(partial(_select, hashes=hashes, most=most, begin=first, end=last))
 
     def build_index(self, topic: str | None, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: Times) -> int:
         """Put many keys, rolling over to new files as the broker does; returns how many were stored: all.
@@ -268,6 +248,16 @@ class IndexService(Closable):
         self._check_writable()
         with self._lock:
             self._current()
+
+    def _asked(self, ask: Callable[[tuple[IndexFile, ...]], _T]) -> _T:
+        """What the open files answer; those that are left, where one of them expired meanwhile."""
+        while True:
+            files = self.files
+            try:
+                return ask(files)
+            except ClosedFileError:
+                if files == self.files:
+                    raise
 
     def _check_writable(self) -> None:
         if not self.writable:
@@ -313,7 +303,7 @@ class IndexService(Closable):
                 remove_fence(file.path)
                 disk.remove(file.path)  # one that cannot be removed stays, and answers
                 self._files.remove(file)
-                file.close()
+                file.close()  # who asks it now asks the others again
         return [file.path for file in expired]
 
     def flush(self) -> None:
@@ -360,6 +350,35 @@ def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None
         geometry.require(paths, given, "given")
         return given
     return geometry.infer(paths) if paths else (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
+
+
+def _answer(files: tuple[IndexFile, ...], full_key: str, most: int, begin: int, end: int) -> QueryOffsetResult:
+    """What a broker answers, from the newest file on."""
+    found: list[npt.NDArray[np.int64]] = []
+    for file in reversed(files):
+        if file.is_time_matched(begin, end):
+            found.append(file.select_between(full_key, most, begin, end))
+            most -= len(found[-1])
+        if file.header.begin_timestamp < begin or most <= 0:
+            break
+    offsets = np.concatenate(found) if found else np.empty(0, np.int64)
+    return QueryOffsetResult(offsets, *_last_update(files))
+
+
+def _select(files: tuple[IndexFile, ...], hashes: npt.NDArray[np.int32], most: int, begin: int, end: int) -> Hits:
+    """What a broker answers to each of many keys."""
+    parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+    left: int | npt.NDArray[np.int32] = min(most, 2**31 - 1)  # of every key, then of each
+    asked = asked_hashes(hashes) if any(file.asks_a_filter for file in files) else None
+    for file in reversed(files):
+        if file.is_time_matched(begin, end):
+            parts.append(file.select_hashes(hashes, left, begin=begin, end=end, asked=asked))
+            if file is files[0]:
+                break
+            left = (left - np.diff(parts[-1][1])).astype(np.int32)
+        if file.header.begin_timestamp < begin or not np.any(left):
+            break
+    return _joined(parts, len(hashes))
 
 
 def _last_update(files: tuple[IndexFile, ...]) -> tuple[int, int]:
