@@ -16,11 +16,13 @@ pytest.importorskip("pyspark")
 from pyspark.sql.types import LongType, StructField, StructType
 
 from mqindex.errors import FileStateError
+from mqindex.rocketmq.log import log_files
 from mqindex.spark.sources import commitlog_stream as log_stream
 from mqindex.spark.sources import kafka_files
 from mqindex.spark.sources import register as sources
 from tests.support.dledger import to_dledger
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
+from tests.support.log_writer import LogMessage, LogWriter
 from tests.support.small_store import make_small_store
 
 
@@ -184,6 +186,21 @@ def test_two_logs_are_not_read_as_one(store: Path, tmp_path: Path) -> None:
         planned(store, other)
     (tmp_path / "link").symlink_to(store)
     assert len(planned(store, tmp_path / "link")) == len(planned(store))
+
+
+@pytest.mark.parametrize("start", [0, 3000])
+def test_a_stream_does_not_read_two_logs_as_one(store: Path, tmp_path: Path, start: int) -> None:
+    """It read what was left of them."""
+    other = LogWriter(tmp_path / "other" / "commitlog", mapped_file_size=3000, start=start)
+    other.write(*(LogMessage("Other", store_timestamp=number) for number in range(60)))
+    paths = json.dumps([str(store), str(tmp_path / "other")])
+    reader = sources.CommitLogSource({"paths": paths}).streamReader(schema("phy_offset"))
+    with pytest.raises(FileStateError, match="of the log"):
+        reader.initialOffset()
+    with pytest.raises(FileStateError, match="of the log"):
+        reader.partitions({"phy_offset": 0}, {"phy_offset": 6000})
+    with pytest.raises(FileStateError, match="of the log"):
+        sources.CommitLogSource({"paths": paths}).reader(schema("phy_offset")).partitions()
 
 
 def test_a_log_of_dledger_beside_an_empty_one_is_refused(store: Path) -> None:

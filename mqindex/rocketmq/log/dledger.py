@@ -27,6 +27,7 @@ from typing import Final
 from mqindex.errors import FileStateError
 from mqindex.files.regular import reading
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
+from mqindex.rocketmq.log.twins import refuse_other_logs
 from mqindex.rocketmq.options import StoreOptions
 
 __all__ = ["plain_log_files", "refuse_configured_dledger", "refuse_dledger", "refuse_entries_beside"]
@@ -36,7 +37,6 @@ _MAGICS = range(1, 4)  # the kinds of an entry; a frame has its total_size there
 _WHAT = "a DLedger log, which mqindex does not read"
 _EXPECTED = "a plain commit log"
 _ENTRY = "an entry of DLedger at its beginning"
-_BEGINNING: Final = 4096  # bytes, with the times and hosts of the first messages
 _HINT: Final = "leave this store to its broker, which keeps its index and queues"
 
 
@@ -68,26 +68,11 @@ def refuse_configured_dledger(options: StoreOptions) -> None:
 
 
 def plain_log_files(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
-    """As `survey_directories`, of what was given as one commit log.
-
-    `FileStateError` where DLedger keeps it, and where files that begin otherwise have one place in it: they are of two
-    logs. A copy is skipped.
-    """
+    """As `survey_directories`, of what was given as one commit log: not one of DLedger, nor two logs."""
     files, skipped = survey_directories(directories)
     _refuse_entries(files)
-    for one in skipped:
-        if one.twin is not None and not _begin_alike(one.path, one.twin):
-            hint = "a log has one; files of two logs are read each by itself"
-            raise FileStateError("two files begin at one offset of the log", path=one.path, got=one.twin, hint=hint)
+    refuse_other_logs(skipped)
     return files, skipped
-
-
-def _begin_alike(path: str, twin: str) -> bool:
-    try:
-        with reading(path) as one, reading(twin) as other:
-            return one.read(_BEGINNING) == other.read(_BEGINNING)
-    except FileNotFoundError:  # deleted since it was listed
-        return True
 
 
 def _refuse_entries(files: Sequence[LogFile]) -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from mqindex._native.commit_log import find_frame
 from mqindex.files.entries import leads_to_file
@@ -34,11 +35,12 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something in a log's directory that is no part of the log."""
+    """Something in a log's directory that is no part of the log: a file, or the end of one."""
 
     path: str
     reason: str
     twin: str | None = None  # the file that has its place
+    at: int = 0  # the byte from which on it is left out: there the twin begins
 
 
 def list_log_files(directories: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
@@ -65,7 +67,7 @@ def survey_directories(directories: Sequence[str | os.PathLike[str]]) -> tuple[l
             _take(entry, found, skipped)
     if missing and (len(missing) == len(directories) or len(found) >= len(directories)):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), missing[0])
-    return _without_overlap([found[start] for start in sorted(found)]), skipped
+    return _without_overlap([found[start] for start in sorted(found)], skipped), skipped
 
 
 def _take(entry: os.DirEntry[str], found: dict[int, LogFile], skipped: list[Skipped]) -> None:
@@ -87,12 +89,16 @@ def _take(entry: os.DirEntry[str], found: dict[int, LogFile], skipped: list[Skip
         found[start] = LogFile(entry.path, start, size)
 
 
-def _without_overlap(files: list[LogFile]) -> list[LogFile]:
-    ends = [file.start for file in files[1:]]
-    clipped = [
-        LogFile(file.path, file.start, min(file.size, end - file.start)) for file, end in zip(files, ends, strict=False)
-    ]
-    return clipped + files[-1:]
+def _without_overlap(files: list[LogFile], skipped: list[Skipped]) -> list[LogFile]:
+    """The files, each up to the next one's start."""
+    clipped = files[-1:]
+    for file, following in pairwise(files):
+        at = following.start - file.start
+        if at < file.size:
+            reason = f"its bytes from {at} on have the place of {following.path}"
+            skipped.append(Skipped(file.path, reason, following.path, at))
+        clipped.insert(-1, LogFile(file.path, file.start, min(file.size, at)))
+    return clipped
 
 
 def holes(files: Sequence[LogFile | range], start: int, stop: int) -> Iterator[tuple[int, int]]:

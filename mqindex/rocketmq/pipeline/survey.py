@@ -18,10 +18,10 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.index import geometry
-from mqindex.rocketmq.log.dledger import refuse_dledger
+from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
-from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, survey_directories
+from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.options import StoreOptions, store_options
 from mqindex.rocketmq.pipeline.log_gone import find_log_gone
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
@@ -225,7 +225,7 @@ def _log_files(options: StoreOptions) -> list[LogFile]:
     """The log's files. With other files only it is no log: as an empty one, it would cost the store its index."""
     directories = options.commitlog
     try:
-        files, skipped = survey_directories(directories)
+        files, skipped = plain_log_files(directories)
     except FileNotFoundError:
         if find_log_gone(options, (), ()) is None:
             store.require_parts(options.root)

@@ -59,6 +59,7 @@ def subdirectories(directory: str) -> list[str]:
 def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile], list[Skipped]]:
     """The files of a queue's directory by their start, and what was skipped and why."""
     files, skipped = survey_directories([directory])
+    skipped = [one for one in skipped if not one.at]  # whole files: a queue's file that is too long ends at the next
     odd = [file for file in files if file.start % unit_size]
     if odd:
         skipped += [Skipped(file.path, f"it does not start at a unit of {unit_size} bytes") for file in odd]

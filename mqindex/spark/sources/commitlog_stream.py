@@ -15,7 +15,8 @@ import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log.log_files import holes, list_log_files
+from mqindex.rocketmq.log.dledger import plain_log_files
+from mqindex.rocketmq.log.log_files import LogFile, holes
 from mqindex.rocketmq.log.log_tail import LogTail
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.commitlog_ranges import (
@@ -67,7 +68,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
 
     def initialOffset(self) -> _Offset:
         """Where a new query begins."""
-        files = list_log_files(self.directories)
+        files = self._files()
         return _offset(max(self.start, files[0].start if files else 0))
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -103,7 +104,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         first, stop = start["phy_offset"], end["phy_offset"]
         if stop < first:
             self._lose("the log ends before the stream's offset", f"{first} or more", stop)
-        files = list_log_files(self.directories)
+        files = self._files()
         for at, next_at in holes(files, first, stop):
             self._lose("messages that the stream has not read are gone", f"phy offset {at}", next_at)
         return list(cut(files, self.directories, first, stop))
@@ -126,9 +127,12 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         """The query has ended."""
         self.tail.close()
 
+    def _files(self) -> list[LogFile]:
+        return plain_log_files(self.directories)[0]
+
     def _limited(self, start: int, end: int) -> int:
         """Where the limits cut a micro-batch."""
-        files = list_log_files(self.directories)
+        files = self._files()
         begin = next((max(start, file.start) for file in files if start < file.stop), start)
         if self.max_bytes is not None:
             end = min(end, begin + self.max_bytes)
