@@ -203,6 +203,25 @@ def test_a_stream_does_not_read_two_logs_as_one(store: Path, tmp_path: Path, sta
         sources.CommitLogSource({"paths": paths}).reader(schema("phy_offset")).partitions()
 
 
+def test_files_that_expire_while_a_task_lists_them_are_no_hole(
+    store: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = sources.CommitLogSource({"path": str(store)}).reader(schema("phy_offset"))
+    parts = reader.partitions()
+    before = found(reader, parts)
+    paths, take = sorted((store / "commitlog").iterdir())[:2], log_files._take
+
+    def expire(entry: Any, files: Any, skipped: Any) -> None:
+        if entry.path == str(paths[1]):
+            for path in paths:
+                path.unlink(missing_ok=True)
+        take(entry, files, skipped)
+
+    monkeypatch.setattr(log_files, "_take", expire)
+    assert found(reader, parts[1:]) == [at for at in before if at >= 4096]
+    assert [said.count("phy offsets 2048 to 4096 are left out") for said in caplog.messages] == [1]
+
+
 def test_a_log_of_dledger_beside_an_empty_one_is_refused(store: Path) -> None:
     """A broker makes commitlog/ whether it uses that or not; the read had no rows."""
     to_dledger(store)

@@ -81,3 +81,40 @@ def test_of_two_copies_the_older_one_never_stands_for_the_newer(tmp_path: Path, 
         return
     with pytest.raises(FileStateError, match=r"two files begin at one offset of the log: .*of two copies the longer"):
         CommitLog.open([tmp_path / "a", tmp_path / "b"])
+
+
+def test_files_that_expire_while_they_are_listed_leave_no_hole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest had been seen, the next was gone: as if a file were missing inside the log."""
+    log(tmp_path)
+    names = [file.path for file in list_log_files([tmp_path])]
+    take = log_files._take
+
+    def expire(entry: Any, found: Any, skipped: Any) -> None:
+        if entry.path == names[1]:
+            for path in names[:2]:
+                Path(path).unlink(missing_ok=True)
+        take(entry, found, skipped)
+
+    monkeypatch.setattr(log_files, "_take", expire)
+    assert [file.path for file in list_log_files([tmp_path])] == names[2:]
+
+
+def test_files_that_come_while_directories_are_listed_leave_no_hole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = LogWriter(tmp_path / "a", tmp_path / "b", mapped_file_size=FILE_SIZE)
+    whole.write(*small_messages(40))
+    files = list_log_files([tmp_path / "a", tmp_path / "b"])
+    later = {file.path: Path(file.path).read_bytes() for file in files[2:4]}
+    for file in files[2:]:
+        Path(file.path).unlink()
+    take = log_files._take
+
+    def come(entry: Any, found: Any, skipped: Any) -> None:
+        take(entry, found, skipped)
+        if entry.path == files[0].path:
+            for path, data in later.items():
+                Path(path).write_bytes(data)
+
+    monkeypatch.setattr(log_files, "_take", come)
+    assert list_log_files([tmp_path / "a", tmp_path / "b"]) == files[:4]

@@ -53,7 +53,25 @@ def list_log_files(directories: Sequence[str | os.PathLike[str]]) -> list[LogFil
 
 
 def survey_directories(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
-    """The files of a log, and what was skipped and why."""
+    """The files of a log, and what was skipped and why.
+
+    A file that is missing between others is missed twice before it counts: brokers delete old files and make new ones
+    while directories are listed, and what has begun at a deleted file is listed without it the second time.
+    """
+    files, skipped = _listed(directories)
+    files, skipped = _listed(directories)
+    missed: list[tuple[int, int]] = []
+    while (missed_now := _between(files)) != missed:
+        missed = missed_now
+        files, skipped = _listed(directories)
+    return files, skipped
+
+
+def _between(files: Sequence[LogFile]) -> list[tuple[int, int]]:
+    return list(holes(files, files[0].start, files[-1].start)) if files else []
+
+
+def _listed(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
     found: dict[int, LogFile] = {}
     skipped: list[Skipped] = []
     missing = []
