@@ -104,8 +104,21 @@ def test_files_that_come_later_are_seen(spark: Any, tmp_path: Path) -> None:
 
 def test_wrong_geometry_is_told(spark: Any, golden: Path) -> None:
     look_up = select_phy_offset(golden / "index", hash_slot_num=3, index_num=400)
-    with pytest.raises(Exception, match=GeometryError.__name__):
+    hint = "; the arguments hash_slot_num and index_num are those of the broker: by default 5000000 and 20000000"
+    with pytest.raises(Exception, match=GeometryError.__name__ + ".*" + hint):
         frame(spark, ["k"]).select(look_up("key")).collect()
+
+
+def test_sql_is_told_what_takes_a_geometry(registered: Any, tmp_path: Path) -> None:
+    """The hint named options of the shell and of Python."""
+    with IndexService.open(tmp_path, hash_slot_num=5, index_num=7, writable=True) as service:
+        service.build_index("T", ["k"], [0], [1000])
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:40].ljust(path.stat().st_size, b"\xff"))
+    with pytest.raises(
+        Exception, match=r"; in SQL it takes none: mqindex\.spark\.select_phy_offset, a column function"
+    ):
+        registered.sql(f"select select_phy_offset('{tmp_path}', 'T#k')").collect()
 
 
 def test_a_null_without_a_type_stays_null(registered: Any, golden: Path) -> None:

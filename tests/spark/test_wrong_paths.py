@@ -260,6 +260,15 @@ def test_a_geometry_is_asked_for_by_the_names_of_the_options(store: Path, option
     assert str(caught.value).endswith(
         "; the options hashSlotNum and indexNum are those of the broker: by default 5000000 and 20000000"
     )
+    assert "hash_slot_num" not in str(caught.value)
+
+
+def test_a_kafka_file_of_another_name_is_told_without_an_argument_of_python(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    path = tmp_path / "orders-0" / "copy.log"
+    path.touch()
+    with pytest.raises(BadMagicError, match=r"the name has no base offset: .*; name it as a broker does$"):
+        rows(sources.KafkaLogSource, path)
 
 
 def test_no_path_of_several_is_an_error(tmp_path: Path) -> None:

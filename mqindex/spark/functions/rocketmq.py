@@ -24,6 +24,7 @@ from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.store import index_paths
 from mqindex.spark.functions.column_functions import by_value, column_function, files_state, register_function
 from mqindex.spark.functions.kafka import register_kafka_functions
+from mqindex.spark.geometry_named import BY_ARGUMENTS, BY_SQL, geometry_named
 from mqindex.spark.missing_files import require_seen
 from mqindex.spark.options import local_path
 from mqindex.spark.store_paths import index_directory
@@ -128,7 +129,7 @@ def register_functions(spark: SparkSession) -> None:
         return by_value(n, key, lambda count, some: _slots(some, whole_number_from(1, "n", count)), pa.int32())
 
     def select(index_dir: pa.Array, key: pa.Array) -> pa.Array:
-        return by_value(index_dir, key, lambda where, some: Lookup(where)(some), _OFFSETS)
+        return by_value(index_dir, key, lambda where, some: Lookup(where, how=BY_SQL)(some), _OFFSETS)
 
     register_function(spark, "key_hash", hashes, _int_type())
     register_function(spark, "hash_slot", slot, _int_type())
@@ -140,7 +141,10 @@ _OFFSETS = pa.list_(pa.int64())
 
 
 class Lookup:
-    """Keys to lists of offsets, in a worker: `list<int64>` for an array of `n` strings, null for null."""
+    """Keys to lists of offsets, in a worker: `list<int64>` for an array of `n` strings, null for null.
+
+    how : how the caller may set the geometry, for errors about it
+    """
 
     def __init__(
         self,
@@ -151,7 +155,10 @@ class Lookup:
         end: int = MAX_TIMESTAMP,
         hash_slot_num: int | None = None,
         index_num: int | None = None,
+        *,
+        how: str = BY_ARGUMENTS,
     ) -> None:
+        self.how = how
         self.index_dir = os.path.abspath(local_path(index_dir, "index_dir"))  # a worker may have another directory
         self.geometry = layout.given_geometry(hash_slot_num, index_num)
         self.has_files = _has_files(self.index_dir)
@@ -163,7 +170,8 @@ class Lookup:
         home = index_directory(self.index_dir)
         paths = index_paths(home)
         require_seen(home, bool(paths) or not self.has_files)  # a broker never deletes the newest file
-        service = _opened(home, *self.geometry, files_state(paths))
+        with geometry_named(self.how):
+            service = _opened(home, *self.geometry, files_state(paths))
         hits = service.query_offsets(self.topic, keys.drop_null() if keys.null_count else keys, **self.limits)
         return pa.array(hits).cast(_OFFSETS) if not keys.null_count else _spread(hits, keys)
 

@@ -60,7 +60,7 @@ def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:
     A path may be that of one file, which must have the ending `extension`.
     """
     if os.path.isfile(path):
-        base_offset = base_offset_of(path)
+        base_offset = _base_offset(path)
         home, *_ = partitions_at(os.path.dirname(path))
         if os.path.basename(path).split(".")[1:2] != [extension]:
             raise BadMagicError("not the file that is to be read", path=path, expected=f"a .{extension}")
@@ -83,6 +83,14 @@ def _segments(home: PartitionDirectory, root: str) -> Iterator[SegmentOf]:
         yield SegmentOf(
             home.topic, home.partition, files.base_offset, (("log", files.log), *files.indexes.items()), root
         )
+
+
+def _base_offset(path: str) -> int:
+    try:
+        return base_offset_of(path)
+    except BadMagicError as error:
+        error.hint = "name it as a broker does"  # no option gives the offset
+        raise
 
 
 def with_place(of: SegmentOf, table: pa.Table) -> pa.Table:

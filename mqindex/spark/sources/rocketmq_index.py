@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from mqindex.errors import FileStateError, GeometryError
+from mqindex.errors import FileStateError
 from mqindex.rocketmq import IndexFile, IndexService
 from mqindex.rocketmq.index.compare import next_entry
-from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM
 from mqindex.rocketmq.log.expiry import read_again
+from mqindex.spark.geometry_named import BY_OPTIONS, geometry_named
 from mqindex.spark.missing_files import left_out
 from mqindex.spark.sources.reading import BATCH_ROWS, FileSource, RangeReader
 from mqindex.spark.store_paths import index_directory
@@ -60,7 +59,7 @@ class _IndexReader(RangeReader):
         }
 
     def plan(self) -> Iterator[_EntryRange]:
-        with _options_named():
+        with geometry_named(BY_OPTIONS):
             yield from self.once(self._ranges())
 
     def _ranges(self) -> Iterator[_EntryRange]:
@@ -76,7 +75,8 @@ class _IndexReader(RangeReader):
     def tables(self, partition: _EntryRange) -> Iterator[pa.Table]:
         slots, capacity = partition.hash_slot_num, partition.index_num
         try:
-            opened = IndexFile.open(partition.path, hash_slot_num=slots, index_num=capacity)
+            with geometry_named(BY_OPTIONS):
+                opened = IndexFile.open(partition.path, hash_slot_num=slots, index_num=capacity)
         except FileNotFoundError:
             left_out(partition.path, partition.root)
             return
@@ -94,18 +94,6 @@ class _IndexReader(RangeReader):
                 entries["store_timestamp"] = begin + 1000 * entries["time_diff"].astype(np.int64)
                 entries["file"] = pa.repeat(partition.path, n)
                 yield pa.table(entries)
-
-
-@contextmanager
-def _options_named() -> Iterator[None]:
-    """An error about the geometry names this source's options in place of arguments and those of the shell."""
-    try:
-        yield
-    except GeometryError as error:
-        error.hint = (
-            f"the options hashSlotNum and indexNum are those of the broker: by default {HASH_SLOT_NUM} and {INDEX_NUM}"
-        )
-        raise
 
 
 def _entry_ranges(file: IndexFile, root: str) -> Iterator[_EntryRange]:
