@@ -15,6 +15,7 @@ from mqindex.spark.sources import rocketmq_consumequeue as queue_source
 from mqindex.spark.sources.rocketmq_consumequeue import ConsumeQueueSource
 from tests.support.golden import case
 from tests.support.small_store import make_small_store
+from tests.unit.test_batch_queue_holes import write as write_batch_queue
 
 Row = tuple[Any, ...]
 
@@ -179,3 +180,21 @@ def test_what_is_no_queue_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert found(root, "phy_offset") == before
     (said,) = caplog.messages
     assert said.endswith("consumequeue/Caf\\xe9: a name that is no UTF-8 text; it is left out")
+
+
+def test_a_file_that_is_missing_inside_a_batch_queue_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It was read as fewer rows without a word, and with it what is before it."""
+    (tmp_path / "consumequeue").mkdir()
+    queue = tmp_path / "batchconsumequeue" / "T" / "0"
+    units = write_batch_queue(queue, 38)
+    before = found(tmp_path, "queue_offset")
+    assert before == [start for start, _ in units]
+    assert caplog.messages == []
+    (queue / f"{46 * 10:020d}").unlink()
+    low, high = units[10][0], units[15][0]
+    assert found(tmp_path, "queue_offset") == [n for n in before if not low <= n < high]
+    assert caplog.messages == [f"{queue}: no file holds the queue offsets {low} to {high}"]
+    assert found(tmp_path, "queue_offset", startOffset=str(low - 1), endOffset=str(high + 1)) == [before[9], high]
+    caplog.clear()
+    assert found(tmp_path, "queue_offset", endOffset=str(low)) == before[:10]
+    assert caplog.messages == []

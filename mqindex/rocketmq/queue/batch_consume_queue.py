@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,6 +142,14 @@ class BatchConsumeQueue(Closable):
         rows = self._rows(low, high)
         return Columns({name: rows[name].astype(rows[name].dtype.newbyteorder("=")) for name in _COLUMNS}, len(rows))
 
+    def runs(self) -> list[range]:
+        """Internal: the queue offsets of files between which none is missing."""
+        runs: list[range] = []
+        for part in self._parts(*self._bounds()):
+            start = runs.pop().start if runs and runs[-1].stop == part.start else part.start
+            runs.append(range(start, part.stop))
+        return [range(int(self._at(run[0])["msg_base_offset"]), _stop_of(self._at(run[-1]))) for run in runs]
+
     def get(self, queue_offset: int) -> BatchUnit | None:
         """The unit that holds `queue_offset`, with the columns of `units` as fields; None: it is not in the queue."""
         queue_offset = whole_number("queue_offset", queue_offset)
@@ -192,7 +201,7 @@ class BatchConsumeQueue(Closable):
         first, end = self._bounds()
         kept = self._search("phy_offset", min_phy_offset, first, end)
         if kept > first:
-            self._corrected = max(self._corrected, _stop_of(self._at(kept - 1)))
+            self._corrected = max(self._corrected, _stop_of(self._at(self._before(kept))))
         return self.min_offset_in_queue
 
     def close(self) -> None:
@@ -227,15 +236,30 @@ class BatchConsumeQueue(Closable):
         rows = self._rows(number, number + 1)
         return rows[0] if len(rows) else np.zeros(1, _UNIT)[0]
 
+    def _parts(self, low: int, high: int) -> list[range]:
+        """The numbers in [low, high) of each file: those of a missing file are in none."""
+        borders = [(file.start // BATCH_UNIT_SIZE, file.stop // BATCH_UNIT_SIZE) for file in self._files.files]
+        return [part for start, stop in borders if (part := range(max(low, start), min(high, stop)))]
+
     def _search(self, name: str, value: int, low: int, high: int) -> int:
         """The first number in [low, high) whose field is `value` or more."""
-        while low < high:
-            middle = (low + high) // 2
-            if int(self._at(middle)[name]) < value:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+
+        def field(number: int) -> int:
+            return int(self._at(number)[name])
+
+        parts = self._parts(low, high)
+        begun = bisect_left(parts, value, key=lambda part: field(part.start))
+        if begun:
+            part = parts[begun - 1]
+            found = bisect_left(part, value, key=field)
+            if found < len(part):
+                return part[found]
+        return parts[begun].start if begun < len(parts) else high
+
+    def _before(self, number: int) -> int:
+        """The number of the unit before one: a file may be missing between them."""
+        at = self._files.index_of(number - 1)
+        return number - 1 if at < 0 else min(number, self._files.files[at].stop // BATCH_UNIT_SIZE) - 1
 
     def _time(self, number: int) -> int:
         return int(self._at(number)["store_timestamp"])
@@ -261,7 +285,7 @@ class BatchConsumeQueue(Closable):
 
     def _holding(self, queue_offset: int, first: int, end: int) -> int:
         """The last unit that begins at `queue_offset` or before; below `first`: none."""
-        return self._search("msg_base_offset", queue_offset + 1, first, end) - 1
+        return self._before(self._search("msg_base_offset", queue_offset + 1, first, end))
 
 
 def _stop_of(unit: Any) -> int:

@@ -125,7 +125,7 @@ def _unless_gone(read: Callable[[], Result], directory: str, home: str) -> Resul
 
 
 def _extents(directory: str) -> list[range]:
-    """The queue offsets that each file of a queue holds."""
+    """The queue offsets that the files of a queue hold, each by itself."""
     with ConsumeQueue.open(directory) as queue:
         low, high = queue.min_offset_in_queue, queue.max_offset_in_queue
         borders = [(file.start // QUEUE_UNIT_SIZE, file.stop // QUEUE_UNIT_SIZE) for file in queue.files]
@@ -134,7 +134,7 @@ def _extents(directory: str) -> list[range]:
 
 def _batch_extents(directory: str) -> list[range]:
     with BatchConsumeQueue.open(directory) as queue:
-        return [range(queue.min_offset_in_queue, queue.max_offset_in_queue)]
+        return queue.runs()
 
 
 def _units(one: _Slice) -> dict[str, Any]:
