@@ -170,6 +170,49 @@ def test_a_log_file_that_is_missing_before_the_plan_is_an_error(store: Path, cap
     assert planned() == [at for at in before if at >= 4096]
 
 
+def streamed(store: Path, **options: str) -> list[int]:
+    """What a new stream reads, as Spark would."""
+    reader = sources.CommitLogSource({"path": str(store), **options}).streamReader(schema("phy_offset"))
+    start = reader.initialOffset()
+    reader.prepareForTriggerAvailableNow()
+    return found(reader, list(reader.partitions(start, reader.latestOffset())))
+
+
+def batch(store: Path, **options: str) -> list[int]:
+    reader = sources.CommitLogSource({"path": str(store), **options}).reader(schema("phy_offset"))
+    return found(reader, reader.partitions())
+
+
+@pytest.mark.parametrize("read", [batch, streamed])
+def test_a_first_file_that_was_cut_to_nothing_has_not_expired(store: Path, read: Callable[..., list[int]]) -> None:
+    """No broker starts on it; its messages were left out without a word."""
+    before, first = read(store), min((store / "commitlog").iterdir())
+    first.write_bytes(b"")
+    with pytest.raises(FileStateError, match=r"phy offset(s 0 to 2048| 0, got 2048);"):
+        read(store)
+    left = [at for at in before if at >= 2048]
+    assert read(store, failOnDataLoss="false") == left
+    first.unlink()
+    assert read(store) == left
+    (store / "commitlog" / f"{20480:020d}").touch()  # the newest one is just made
+    assert read(store) == left
+
+
+@pytest.mark.parametrize("read", [batch, streamed])
+def test_zeros_far_behind_the_end_are_of_the_log_only_where_it_ends_with_a_file(
+    store: Path, read: Callable[..., list[int]]
+) -> None:
+    """Inside a file a broker goes on there, and deletes the other; the batch read failed, the stream said nothing."""
+    before = read(store)
+    (store / "commitlog" / f"{20480:020d}").write_bytes(bytes(2048))
+    assert read(store) == before
+    for path in sorted((store / "commitlog").iterdir())[3:5]:
+        path.unlink()
+    with pytest.raises(FileStateError, match=r"phy offset(s 6144 to 20480| 6144, got 20480);"):
+        read(store)
+    assert read(store, failOnDataLoss="false") == [at for at in before if at < 6144]
+
+
 def test_two_logs_are_not_read_as_one(store: Path, tmp_path: Path) -> None:
     """Files of another broker that begin at the same offsets were left out without a word."""
     other = make_small_store(tmp_path / "other")

@@ -14,8 +14,18 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import number_of
 
-__all__ = ["LogFile", "Skipped", "data_end", "holes", "last_file_with_frames", "list_log_files", "survey_directories"]
+__all__ = [
+    "EMPTY",
+    "LogFile",
+    "Skipped",
+    "data_end",
+    "holes",
+    "last_file_with_frames",
+    "list_log_files",
+    "survey_directories",
+]
 
+EMPTY = "an empty file"
 _NAME_DIGITS = 20
 
 
@@ -98,7 +108,7 @@ def _take(entry: os.DirEntry[str], found: dict[int, LogFile], skipped: list[Skip
     except FileNotFoundError:  # deleted since it was listed
         return
     if size == 0:
-        skipped.append(Skipped(entry.path, "an empty file"))
+        skipped.append(Skipped(entry.path, EMPTY))
     elif start in found:
         skipped.append(Skipped(entry.path, f"the same offset as {found[start].path}", found[start].path))
     elif start + size > 2**63 - 1:

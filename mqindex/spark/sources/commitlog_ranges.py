@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 
 from mqindex.errors import FileStateError, sentence
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log.log_files import LogFile
+from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.spark.missing_files import require_seen
 
@@ -23,7 +24,9 @@ __all__ = [
     "MESSAGE_COLUMNS",
     "STREAM_OPTIONS",
     "LogRange",
+    "begin_of",
     "cut",
+    "goes_on_at",
     "holds",
     "lose",
     "messages",
@@ -74,6 +77,26 @@ def cut(files: Sequence[LogFile], directories: list[str], start: int, stop: int)
             border = min(at - (at - file.start) % SPLIT_SIZE + SPLIT_SIZE, end)
             yield LogRange(directories, at, border)
             at = border
+
+
+def begin_of(files: Sequence[LogFile], skipped: Sequence[Skipped]) -> int:
+    """Where a log begins, from `plain_log_files`; 0 for one without files.
+
+    A broker deletes files, it cuts none: an empty one before others has lost its messages, and no broker starts on it.
+    Source: RocketMQ 4.9.3 and 5.3.3 `MappedFileQueue.doLoad`; the newest may be empty, just made.
+    """
+    emptied = [int(os.path.basename(one.path)) for one in skipped if one.reason == EMPTY]
+    return min([files[0].start, *emptied]) if files else 0
+
+
+def goes_on_at(files: Sequence[LogFile], phy_offset: int) -> int:
+    """Where a broker writes after a phy offset: there, or from the next file on, however far away that begins.
+
+    What was between has gone missing. Where the log ends inside a file, a broker deletes a later file at its start, or
+    has made it in advance: nothing is missing. Source: RocketMQ 4.9.3 `CommitLog.recoverNormally`,
+    `MappedFileQueue.truncateDirtyFiles`; `checkSelf` only logs a gap.
+    """
+    return next((max(phy_offset, file.start) for file in files if phy_offset < file.stop), phy_offset)
 
 
 def lose(fail: bool, what: str, path: str, expected: str, got: Any = None, hint: str = "") -> None:

@@ -22,7 +22,9 @@ from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.commitlog_ranges import (
     BATCH_OPTIONS,
     COLUMNS,
+    begin_of,
     cut,
+    goes_on_at,
     holds,
     lose,
     messages,
@@ -68,12 +70,11 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
 
     def initialOffset(self) -> _Offset:
         """Where a new query begins."""
-        files = self._files()
-        return _offset(max(self.start, files[0].start if files else 0))
+        return _offset(max(self.start, begin_of(*plain_log_files(self.directories))))
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the log's end: from now on it does not grow."""
-        self.available = self.tail.end()
+        self.available = self._end()
 
     def getDefaultReadLimit(self) -> Any:
         """Whether there is a limit; Spark passes it back, or requests everything."""
@@ -85,7 +86,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
 
     def latestOffset(self, *asked: Any) -> _Offset:
         """Where the next micro-batch ends. Since 4.2 Spark passes where it starts, and whether limits hold."""
-        end = self.tail.end() if self.available is None else self.available
+        end = self._end() if self.available is None else self.available
         if not asked:
             return _offset(end)
         start, limit = asked[0]["phy_offset"], asked[1]
@@ -97,7 +98,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
 
     def reportLatestOffset(self) -> _Offset:
         """What the query's progress shows as available."""
-        return _offset(self.tail.end())
+        return _offset(self._end())
 
     def partitions(self, start: _Offset, end: _Offset) -> Sequence[InputPartition]:
         """The ranges of a micro-batch."""
@@ -130,10 +131,12 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
     def _files(self) -> list[LogFile]:
         return plain_log_files(self.directories)[0]
 
+    def _end(self) -> int:
+        return goes_on_at(self._files(), self.tail.end())
+
     def _limited(self, start: int, end: int) -> int:
         """Where the limits cut a micro-batch."""
-        files = self._files()
-        begin = next((max(start, file.start) for file in files if start < file.stop), start)
+        begin = goes_on_at(self._files(), start)
         if self.max_bytes is not None:
             end = min(end, begin + self.max_bytes)
         if self.max_messages is None:

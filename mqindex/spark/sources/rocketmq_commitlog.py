@@ -21,7 +21,9 @@ from mqindex.spark.sources.commitlog_ranges import (
     MESSAGE_COLUMNS,
     STREAM_OPTIONS,
     LogRange,
+    begin_of,
     cut,
+    goes_on_at,
     holds,
     lose,
     messages,
@@ -68,7 +70,8 @@ class _LogReader(RangeReader):
 
     def _require_files(self, log: CommitLog) -> None:
         """Tell the files that are missing between others: a broker deletes its oldest ones only."""
-        for start, stop in holes(log.files, max(self.start, log.min_phy_offset), min(self.stop, log.files[-1].start)):
+        begin, end = begin_of(log.files, log.skipped), goes_on_at(log.files, log.max_phy_offset)
+        for start, stop in holes(log.files, max(self.start, begin), min(self.stop, end)):
             what, hint = "files are missing, or shorter, inside the log", "is a directory of the log left out? "
             lose(self.fail, what, self.paths[0], f"phy offsets {start} to {stop}", hint=hint)
 
