@@ -348,3 +348,16 @@ def test_a_worker_that_does_not_see_the_files_is_named(
         FileStateError, match=rf"^the worker on {socket.gethostname()} does not see it as the others do: {path}"
     ):
         found(reader, parts)
+
+
+def test_a_worker_without_one_of_the_log_s_volumes_is_named(tmp_path: Path) -> None:
+    """The oldest file there counted as deleted by a broker: its task gave no rows, and succeeded."""
+    writer = LogWriter(tmp_path / "a", tmp_path / "b", mapped_file_size=2048)
+    writer.write(*(LogMessage("T", body=bytes(100)) for _ in range(60)))
+    paths = json.dumps([str(tmp_path / "a"), str(tmp_path / "b")])
+    reader = sources.CommitLogSource({"paths": paths}).reader(schema("phy_offset"))
+    first, *_ = reader.partitions()
+    assert found(reader, [first])
+    empty(tmp_path / "a")
+    with pytest.raises(FileStateError, match=rf"^the worker on {socket.gethostname()} does not see it as the others"):
+        found(reader, [first])

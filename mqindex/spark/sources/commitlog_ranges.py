@@ -13,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 
 from mqindex.errors import FileStateError, sentence
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped
+from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, holes, last_file_with_frames
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.spark.missing_files import require_seen
 
@@ -28,6 +28,7 @@ __all__ = [
     "cut",
     "goes_on_at",
     "holds",
+    "is_whole",
     "lose",
     "messages",
     "opened_log",
@@ -121,6 +122,12 @@ def opened_log(part: LogRange) -> CommitLog:
 def holds(log: CommitLog, part: LogRange) -> bool:
     """Whether one of the log's files has all of the range."""
     return any(file.start <= part.start and part.stop <= file.stop for file in log.files)
+
+
+def is_whole(log: CommitLog) -> bool:
+    """Whether no file is missing between those with messages."""
+    last = last_file_with_frames(log.files)
+    return last < 0 or not any(holes(log.files, log.min_phy_offset, log.files[last].start))
 
 
 def messages(log: CommitLog, part: LogRange, columns: Sequence[str], *, check_crc: bool) -> Iterator[pa.Table]:

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import holes
+from mqindex.spark.missing_files import require_seen
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.commitlog_ranges import (
     BATCH_OPTIONS,
@@ -25,6 +26,7 @@ from mqindex.spark.sources.commitlog_ranges import (
     cut,
     goes_on_at,
     holds,
+    is_whole,
     lose,
     messages,
     opened_log,
@@ -60,6 +62,8 @@ class _LogReader(RangeReader):
 
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
         with opened_log(partition) as log:
+            if self.fail and partition.start < log.min_phy_offset:  # it has expired, or one of the volumes is missing
+                require_seen(self.paths[0], is_whole(log))
             if partition.start >= log.min_phy_offset and not holds(log, partition):
                 what = "a file of the log is gone, or shorter, since the read was planned"
                 lose(self.fail, what, self.paths[0], f"phy offsets {partition.start} to {partition.stop}")
