@@ -198,3 +198,18 @@ def test_a_file_that_is_missing_inside_a_batch_queue_is_told(tmp_path: Path, cap
     caplog.clear()
     assert found(tmp_path, "queue_offset", endOffset=str(low)) == before[:10]
     assert caplog.messages == []
+
+
+def test_a_batch_queue_s_file_that_goes_after_the_plan_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "consumequeue").mkdir()
+    queue = tmp_path / "batchconsumequeue" / "T" / "0"
+    units = write_batch_queue(queue, 38)
+    reader = ConsumeQueueSource({"path": str(tmp_path)}).reader(schema("queue_offset"))
+    (part,) = reader.partitions()
+    for number, lost in ((10, (units[10][0], units[15][0])), (0, (units[0][0], units[5][0]))):
+        (queue / f"{46 * number:020d}").unlink()
+        caplog.clear()
+        sum(batch.num_rows for batch in reader.read(part))
+        assert f"{queue}: no file holds the queue offsets {lost[0]} to {lost[1]}" in caplog.messages

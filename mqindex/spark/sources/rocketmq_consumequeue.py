@@ -99,16 +99,18 @@ class _QueueReader(RangeReader):
                     continue
                 place = os.path.join(home, topic, str(queue_id))
                 extents = _unless_gone(partial(look, place), place, home) or []
-                self._tell_holes(place, extents)
+                if extents:
+                    low, high = max(self.start, extents[0].start), min(self.stop, extents[-1].stop)
+                    _tell_holes(place, extents, low, high)
                 for extent in extents:
                     low, high = max(extent.start, self.start), min(extent.stop, self.stop)
                     if low < high:
                         yield _Slice(home, topic, queue_id, low, high)
 
-    def _tell_holes(self, directory: str, extents: Sequence[range]) -> None:
-        if extents:
-            for start, stop in holes(extents, max(self.start, extents[0].start), min(self.stop, extents[-1].stop)):
-                _LOG.warning("%s: no file holds the queue offsets %s to %s", directory, start, stop)
+
+def _tell_holes(directory: str, extents: Sequence[range], start: int, stop: int) -> None:
+    for low, high in holes(extents, start, stop):
+        _LOG.warning("%s: no file holds the queue offsets %s to %s", directory, low, high)
 
 
 def _is_batch(home: str) -> bool:
@@ -159,6 +161,9 @@ def _followed(units: dict[str, Any], ext: ConsumeQueueExt) -> dict[str, Any]:
 
 def _batch_units(one: _Slice) -> dict[str, Any]:
     with BatchConsumeQueue.open(one.path) as queue:
+        runs = [run for run in queue.runs() if run.stop > one.start]
+        if runs:  # else a broker has deleted all of it
+            _tell_holes(one.path, runs, one.start, one.stop)
         units = dict(queue.units(one.start, one.stop))
         return {**units, "queue_offset": units["msg_base_offset"]}
 
