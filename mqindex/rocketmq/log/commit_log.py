@@ -119,7 +119,7 @@ class CommitLog(Closable):
         ------
         FileNotFoundError : a directory does not exist (a writable log makes it)
         BadMagicError : a store's root, or another part of it; or nothing but files of others
-        FileStateError : a log that DLedger keeps
+        FileStateError : a log that DLedger keeps; files of two logs
         FormatError : a file has not `mapped_file_size`
         StoreInUseError : a broker, or another writer, has the log open for writing
 
