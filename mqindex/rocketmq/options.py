@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
 from mqindex.errors import path_of
+from mqindex.files import disk
 from mqindex.report import Value
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.settings import Config, blamed_on, read_settings, whole_setting
 
 __all__ = [
@@ -31,18 +33,20 @@ __all__ = [
 
 Version = tuple[int, int, int]
 _TAGS_SINCE = (5, 4)
-_NAMES_SINCE = (4, 5, 2)  # of settings, as they are today
+_LOG_IN_PLACES_SINCE = (4, 9, 2)
 _LOG_IN_ROOT_SINCE = (4, 9, 4)
 _ROCKSDB_SINCE = (5, 2)
 _GEOMETRY = ("hash_slot_num", "index_num")
 _BY_CONFIG = ("consume_queue_file_size", "consume_queue_ext_file_size")
 _OF_WHOLE_CONF: Final = {  # a broker.conf is complete: what it does not set is the broker's default
-    "hash_slot_num": layout.HASH_SLOT_NUM,
-    "index_num": layout.INDEX_NUM,
-    "mapped_file_size": layout.COMMIT_LOG_FILE_SIZE,
-    "consume_queue_file_size": layout.QUEUE_FILE_SIZE,
+    "hash_slot_num": NUMBERS["maxHashSlotNum"],
+    "index_num": NUMBERS["maxIndexNum"],
+    "mapped_file_size": NUMBERS["mappedFileSizeCommitLog"],
+    "consume_queue_file_size": NUMBERS["mappedFileSizeConsumeQueue"],
     "consume_queue_ext": False,
-    "consume_queue_ext_file_size": layout.EXT_FILE_SIZE,
+    "consume_queue_ext_file_size": NUMBERS["mappedFileSizeConsumeQueueExt"],
+    "timer_log_file_size": NUMBERS["mappedFileSizeTimerLog"],
+    "dledger": False,
 }
 INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -69,7 +73,11 @@ class StoreArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """One store's directories and settings; None: not given, to be inferred or defaulted. Picklable."""
+    """One store's directories and settings; None: not given, to be inferred or defaulted. Picklable.
+
+    `dledger`: whether DLedger keeps the broker's log. `unlike`: settings that the broker has otherwise than
+    `broker_conf` says, each with what it takes and why.
+    """
 
     root: str
     commitlog: tuple[str, ...]
@@ -80,12 +88,15 @@ class StoreOptions:
     consume_queue_file_size: int | None = None
     consume_queue_ext: bool | None = None
     consume_queue_ext_file_size: int | None = None
+    timer_log_file_size: int | None = None
+    dledger: bool | None = None
     delay_levels: tuple[int, ...] | None = None
     multi_dispatch: bool | None = None
     lmq: bool | None = None
     settings: tuple[tuple[str, str], ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
     broker_conf: str | None = None
+    unlike: tuple[tuple[str, Value], ...] = ()
 
     @property
     def index(self) -> str:
@@ -128,15 +139,15 @@ class StoreOptions:
         """Whether the broker's version knows RocksDB, or is not known."""
         return self.broker_version is None or parse_version(self.broker_version) >= _ROCKSDB_SINCE
 
-    @property
-    def dledger(self) -> bool | None:
-        """Whether DLedger keeps the broker's log; None: nothing that was given says it."""
-        said = self.setting("enableDLegerCommitLog", "" if self.broker_conf is None else "false")
-        return said.strip().lower() == "true" if said else None
-
     def setting(self, name: str, default: str) -> str:
         """A setting of the broker's configuration by the broker's own name, as text."""
         return dict(self.settings).get(name, default)
+
+    def number(self, name: str) -> int | None:
+        """The same of a number; None: it is not set, or the broker ignores what is."""
+        said = dict(self.settings).get(name)
+        with blamed_on(self.broker_conf):
+            return None if said is None else whole_setting(name, said)
 
     def is_on(self, name: str, default: str = "false") -> bool:
         """Whether a switch of the broker's configuration is on; only the word "true" turns one on."""
@@ -164,15 +175,15 @@ def store_options(
     (1000, 8000, ('/store/commitlog',))
     """
     root = os.path.abspath(path_of("store", store))
-    old = None if broker_version is None else parse_version(broker_version) < _NAMES_SINCE
-    settings, source, broker_conf = read_settings(config, old=old)
+    version = None if broker_version is None else parse_version(broker_version)
+    settings, source, broker_conf, unlike = read_settings(config, version=version)
     with blamed_on(broker_conf):
         said = _of_settings(settings)
         _require_version(settings, broker_version)
         if commitlog is not None:
             log = _absolute(given_directories("commitlog", commitlog))
         else:
-            log = _configured_log(settings, None if broker_conf is None else broker_version)
+            log = _configured_log(settings, version, whole=broker_conf is not None)
     short = dict(zip(_GEOMETRY, layout.given_geometry(hash_slot_num, index_num), strict=True))
     said |= {name: number for name, number in short.items() if number is not None}
     default = f"the broker's default, {broker_conf} sets no other"
@@ -189,6 +200,7 @@ def store_options(
         settings=tuple((str(name), _text(value)) for name, value in settings.items()),
         sources=tuple((name, default if name in missing else source) for name, value in given.items() if value is None),
         broker_conf=broker_conf,
+        unlike=unlike,
     )
 
 
@@ -205,6 +217,8 @@ def _of_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         "consume_queue_ext_file_size": _positive(
             "mappedFileSizeConsumeQueueExt", settings.get("mappedFileSizeConsumeQueueExt")
         ),
+        "timer_log_file_size": _positive("mappedFileSizeTimerLog", settings.get("mappedFileSizeTimerLog")),
+        "dledger": _switch("enableDLegerCommitLog", settings.get("enableDLegerCommitLog")),
         "delay_levels": parse_delay_levels(settings["messageDelayLevel"]) if "messageDelayLevel" in settings else None,
         "multi_dispatch": _switch("enableMultiDispatch", settings.get("enableMultiDispatch")),
         "lmq": _switch("enableLmq", settings.get("enableLmq")),
@@ -245,15 +259,16 @@ def _require_version(settings: Mapping[str, Any], broker_version: str | None) ->
         )
 
 
-def _configured_log(settings: Mapping[str, Any], version: str | None) -> tuple[str, ...]:
-    """The directories of the log that are set. `version`: of the broker whose whole configuration this is, if known.
+def _configured_log(settings: Mapping[str, Any], version: Version | None, *, whole: bool) -> tuple[str, ...]:
+    """The directories of the log that are set. `whole`: these are all settings that the broker has.
 
-    Source: RocketMQ 4.9.3 `MessageStoreConfig`, `CommitLog`, `MultiPathMappedFileQueue`.
+    Source: RocketMQ 4.9.3 `MessageStoreConfig`.
     """
     said = settings.get("storePathCommitLog")
     if said is None:
         root = settings.get("storePathRootDir")
-        if root and version is not None and parse_version(version) < _LOG_IN_ROOT_SINCE and not _is_default_root(root):
+        old = whole and version is not None and version < _LOG_IN_ROOT_SINCE
+        if root and old and not _is_default_root(root):
             raise ValueError(
                 "storePathCommitLog: it is not set, and a broker before 4.9.4 then keeps its log in ~/store/commitlog, "
                 f"not in {root}; commitlog= (--commitlog) says where the log is"
@@ -261,9 +276,7 @@ def _configured_log(settings: Mapping[str, Any], version: str | None) -> tuple[s
         return ()
     if not isinstance(said, (str, os.PathLike)):
         raise TypeError(f"storePathCommitLog: expected text, got {said!r:.60}; commitlog= takes several directories")
-    directories = [part for part in os.fspath(said).split(",") if part]
-    if "," in os.fspath(said):  # else no broker reads the others
-        directories += [part for part in str(settings.get("readOnlyCommitLogStorePaths") or "").split(",") if part]
+    directories = _places(os.fspath(said), settings, version)
     if not directories or any(part != part.strip() for part in directories):
         raise ValueError(
             f"storePathCommitLog: expected directories without blanks before or after their names, got {said!r:.60}: a "
@@ -272,6 +285,22 @@ def _configured_log(settings: Mapping[str, Any], version: str | None) -> tuple[s
     if any("\0" in directory or not _is_encodable(directory) for directory in directories):
         raise ValueError("storePathCommitLog: expected directories, got a name that no file can have")
     return _absolute(directories)
+
+
+def _places(said: str, settings: Mapping[str, Any], version: Version | None) -> list[str]:
+    """The names in `said`: up to 4.9.1 a comma is a part of one. Without a comma no broker reads the others.
+
+    Source: RocketMQ 4.9.1 and 4.9.2 `CommitLog`, `MultiPathMappedFileQueue`.
+    """
+    if "," in said and version is None and disk.is_directory(said):
+        raise ValueError(
+            f"storePathCommitLog: a broker before 4.9.2 has one directory {said}, which is there, later ones take the "
+            "comma for the end of a name; broker_version= (--broker-version) says which it is"
+        )
+    if "," not in said or (version is not None and version < _LOG_IN_PLACES_SINCE):
+        return [said] if said else []
+    both = f"{said},{settings.get('readOnlyCommitLogStorePaths') or ''}"
+    return [part for part in both.split(",") if part]
 
 
 def _is_default_root(root: Any) -> bool:

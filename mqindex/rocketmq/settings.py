@@ -1,12 +1,14 @@
 """A broker's configuration as it is given, a mapping or a `broker.conf`: read, and refused if it is something else.
 
 A broker ignores a name that it does not know, and so do we; but one that is nearly a known name is a misspelt one.
+Of a broker.conf the values are those that the broker takes. No broker reads a mapping: a wrong value is an error.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
@@ -14,32 +16,19 @@ from typing import Any, Final, NamedTuple
 from mqindex.columns.limits import no_whole_number, whole_number_from
 from mqindex.errors import BadMagicError, FormatError, MQIndexError, path_of
 from mqindex.files.regular import reading_text
-from mqindex.rocketmq import layout
+from mqindex.report import Value
+from mqindex.rocketmq.broker_values import NUMBERS, SETTINGS, as_taken
 
-__all__ = ["SETTINGS", "Config", "Settings", "blamed_on", "read_broker_conf", "read_settings", "whole_setting"]
+__all__ = ["Config", "Settings", "blamed_on", "read_broker_conf", "read_settings", "whole_setting"]
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 
-SETTINGS: Final = frozenset((
-    "autoMessageVersionOnTopicLen", "brokerIP1", "checkCRCOnRecover", "commitLogRecoverMaxNum",
-    "configManagerVersion", "duplicationEnable", "enableAcceleratedRecovery", "enableConsumeQueueExt",
-    "enableControllerMode", "enabledAppendPropCRC", "enableDLegerCommitLog", "enableLmq", "enableMultiDispatch",
-    "flushCommitLogLeastPages", "flushCommitLogThoroughInterval", "flushDiskType", "flushIntervalCommitLog",
-    "indexFileWriteEnable", "indexRocksDBEnable", "listenPort", "mapedFileSizeCommitLog",
-    "mapedFileSizeConsumeQueue", "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue",
-    "mappedFileSizeConsumeQueueExt", "mappedFileSizeTimerLog", "maxHashSlotNum", "maxIndexNum", "maxMessageSize",
-    "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory", "messageDelayLevel",
-    "messageIndexEnable", "messageIndexSafe", "readOnlyCommitLogStorePaths", "recheckReputOffsetFromCq",
-    "rocksdbCQDoubleWriteEnable", "storePathCommitLog", "storeType", "timerWheelEnable", "timerWheelSnapshotFlush",
-    "transRocksDBEnable",
-))  # fmt: skip
-"""Every name that is read anywhere; a broker has hundreds more."""
-
-_OLD_NAMES: Final = {  # names that only brokers before 4.5.2 read: the later name, and what that is by default
-    "mapedFileSizeCommitLog": ("mappedFileSizeCommitLog", layout.COMMIT_LOG_FILE_SIZE),
-    "mapedFileSizeConsumeQueue": ("mappedFileSizeConsumeQueue", layout.QUEUE_FILE_SIZE),
+_NAMES_SINCE = (4, 5, 2)  # as they are today
+_TRIMS_SINCE = (5, 2, 0)
+_OLD_NAMES: Final = {  # names that only brokers before 4.5.2 read: the later names
+    "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
+    "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
 }
-_NEW_NAMES = {new for new, _ in _OLD_NAMES.values()}
 _OTHERS = frozenset(("brokerIP2", "brokerId", "haListenPort"))  # names of a broker that are nearly one of ours
 _ALIKE = 2  # letters
 _BLANKS = " \t\f"
@@ -56,18 +45,26 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 class Settings(NamedTuple):
-    """Values by the newest brokers' names. `file`: the broker.conf, which is complete; None: perhaps a part only."""
+    """Values by the newest brokers' names. `file`: the broker.conf, which is complete; None: perhaps a part only.
+
+    `unlike`: settings that the broker has otherwise than the file says, each with what it takes and why.
+    """
 
     values: Mapping[str, Any]
     source: str
     file: str | None
+    unlike: tuple[tuple[str, Value], ...] = ()
 
 
-def read_settings(config: Config | None, *, old: bool | None) -> Settings:
-    """The given settings. `old`: whether the broker is one before 4.5.2; None: it is not known.
+def read_settings(config: Config | None, *, version: tuple[int, int, int] | None) -> Settings:
+    """The given settings. `version`: the broker's; None: it is not known.
 
-    `ValueError`: a misspelt name, or one that only some versions read; `BadMagicError`: a file of another kind.
+    `ValueError`: a misspelt name, or one that only some versions read; `BadMagicError`: a file of another kind. What
+    the broker takes otherwise than it is written is a warning.
     """
+    old = None if version is None else version < _NAMES_SINCE
+    trims = None if version is None else version >= _TRIMS_SINCE
+    unlike: list[tuple[str, Value]] = []
     if config is None:
         return Settings({}, "given", None)
     if isinstance(config, Mapping):
@@ -79,23 +76,28 @@ def read_settings(config: Config | None, *, old: bool | None) -> Settings:
         _require_broker_conf(file, values)
     with blamed_on(file):
         _refuse_misspelt(values, source)
-        _refuse_blanks(values)
-        if old and file is not None:
-            values = {name: value for name, value in values.items() if name not in _NEW_NAMES}
+        if file is None:
+            _refuse_blanks(values)
+        else:
+            unread = () if old is None else _OLD_NAMES.values() if old else _OLD_NAMES.keys()
+            values = {name: value for name, value in values.items() if name not in unread}
+            values, unlike = as_taken(values, file, trims=trims)
         values = _by_new_names(values, old)
-    return Settings(values, source, file)
+    for name, taken in unlike:
+        warnings.warn(f"{name}: {taken.value}, {taken.source}", stacklevel=2)
+    return Settings(values, source, file, tuple(unlike))
 
 
 def _by_new_names(values: Mapping[str, Any], old: bool | None) -> dict[str, Any]:
     """The values that the broker takes, without old names. Many a configuration of a newer broker has them still."""
     found = {name: value for name, value in values.items() if name not in _OLD_NAMES}
-    for name, (new, default) in _OLD_NAMES.items():
+    for name, new in _OLD_NAMES.items():
         if name not in values:
             continue
-        said = whole_setting(name, values[name], least=1)
-        if old is None and said != whole_setting(new, values.get(new, default), least=1):
+        said, later = whole_setting(name, values[name], least=1), values.get(new, NUMBERS[new])
+        if old is None and said != whole_setting(new, later, least=1):
             raise ValueError(
-                f"{name}: only brokers before 4.5.2 read this name, later ones have {new}={values.get(new, default)} "
+                f"{name}: only brokers before 4.5.2 read this name, later ones have {new}={later} "
                 "here; broker_version= (--broker-version) says which it is"
             )
         if old:
@@ -195,14 +197,13 @@ def _refuse_misspelt(names: Iterable[Any], source: str) -> None:
 
 
 def _refuse_blanks(values: Mapping[str, Any]) -> None:
-    """Source: RocketMQ `MixAll.properties2Object`: numbers and switches are never trimmed, texts since 5.2.0."""
+    """Of a mapping: what was meant is not known."""
     for name, value in values.items():
         plain = value.strip() if isinstance(value, str) else value
         if name in SETTINGS and value != plain and plain.lower() != "false":
             raise ValueError(
                 f"{name}: expected no blank before or after the value, got {value!r}: a broker ignores such a number, "
-                "takes such a switch as off, and before 5.2.0 keeps the blank of a text; remove the blank or the "
-                "setting, as the broker has it (of a file, from a copy of it), and give that"
+                "takes such a switch as off, and before 5.2.0 keeps the blank of a text; give what the broker has"
             )
 
 

@@ -308,7 +308,6 @@ def test_queues_are_not_written_anew_in_a_length_that_nobody_chose(basic: Path, 
         ("storePathCommitLog=/a, /b", "without blanks before or after their names"),
         ("storePathRootDir=/data/rmq", "keeps its log in ~/store/commitlog, not in /data/rmq"),
         ("storePathRootDir=D:\\users", "four hexadecimal digits"),
-        ("maxMessageSize=1\u00a0", "expected no blank before or after the value"),
     ],
 )
 def test_settings_with_which_a_broker_takes_another_log_or_does_not_start(

@@ -149,13 +149,10 @@ def test_a_backup_whose_record_is_none_is_not_put_back(record: str, store: Path)
 @pytest.mark.parametrize(
     "line",
     [
-        f"maxIndexNum={LONG}",
         "maxHashSlotNum=0",
-        "mappedFileSizeCommitLog=99999999999999999999",
         "mappedFileSizeConsumeQueue=-1",
         f"messageDelayLevel={LONG}s",
         "messageDelayLevel=1x",
-        "enableLmq=perhaps",
         "storePathCommitLog=a\\u0000b",
         "storePathCommitLog=\\ud800",
         "maxHashSlotNumb=5",
@@ -171,9 +168,28 @@ def test_a_setting_of_a_file_that_is_none_names_the_file(line: str, store: Path,
     assert len(str(raised.value)) < 500
 
 
-@pytest.mark.parametrize("line", [f"maxTransferCountOnMessageInMemory={LONG}", "maxTransferBytesOnMessageInMemory=x"])
-def test_a_limit_of_a_file_that_is_none_names_the_file(line: str, store: Path, tmp_path: Path) -> None:
+def test_a_limit_of_a_file_that_is_none_names_the_file(store: Path, tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
-    path.write_text(f"mappedFileSizeCommitLog=2048\n{line}\n")
-    with pytest.raises(MQIndexError, match=line.split("=", maxsplit=1)[0]):
+    path.write_text("mappedFileSizeCommitLog=2048\nmaxTransferBytesOnMessageInMemory=-1\n")
+    with pytest.raises(MQIndexError, match="maxTransferBytesOnMessageInMemory"):
         MessageStore.open(store, config=path)
+
+
+@pytest.mark.parametrize(
+    ("line", "taken"),
+    [
+        (f"maxTransferCountOnMessageInMemory={LONG}", 32),
+        ("mappedFileSizeCommitLog=99999999999999999999", 1 << 30),
+        ("enableLmq=perhaps", "false"),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_a_report_shows_what_a_broker_takes_instead(line: str, taken: object, store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(f"brokerName=a\n{line}\n")
+    name = line.partition("=")[0]
+    with pytest.warns(UserWarning, match=f"^{name}: {taken}, ") as told:
+        report = verify(store, config=path, hash_slot_num=5, index_num=16, engine=ONE)
+    assert report.settings[name].value == taken
+    assert str(path) in str(report.settings[name])
+    assert len(str(told[0].message)) < 500

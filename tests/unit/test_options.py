@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqindex.errors import FormatError, MQIndexError
+from mqindex.rocketmq.log.commit_log import _places as written_to
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import store_options, tags_indexed
 from mqindex.rocketmq.settings import read_broker_conf
@@ -38,11 +39,71 @@ def test_an_assignment_of_a_broker_conf_is_read_as_java_reads_properties(tmp_pat
     assert read_broker_conf(conf) == {name: value}
 
 
-@pytest.mark.parametrize("line", ["maxIndexNum=20 ", "messageIndexEnable = true\t", "storePathCommitLog=/a\\u0020"])
-def test_a_blank_that_a_broker_does_not_overlook_is_told(tmp_path, line):
+@pytest.mark.parametrize(
+    ("line", "name", "taken"),
+    [
+        ("mappedFileSizeCommitLog=4M", "mappedFileSizeCommitLog", 1 << 30),
+        ("mappedFileSizeConsumeQueue=2147483648", "mappedFileSizeConsumeQueue", 6_000_000),
+        ("mappedFileSizeTimerLog=1_000", "mappedFileSizeTimerLog", 104_857_600),
+        ("maxIndexNum=20 ", "maxIndexNum", 20_000_000),
+        ("maxHashSlotNum=", "maxHashSlotNum", 5_000_000),
+        ("maxMessageSize=1\u00a0", "maxMessageSize", 4_194_304),
+        ("maxMessageSize=" + 5000 * "9", "maxMessageSize", 4_194_304),
+        ("maxMessageSize=1e6", "maxMessageSize", 4_194_304),
+        ("listenPort=a", "listenPort", 10911),
+        ("flushDiskType=BOTH", "flushDiskType", "ASYNC_FLUSH"),
+        ("flushDiskType=sync_flush", "flushDiskType", "ASYNC_FLUSH"),
+        ("enableLmq=yes", "enableLmq", "false"),
+        ("messageIndexEnable = true\t", "messageIndexEnable", "false"),
+        ("enableConsumeQueueExt=", "enableConsumeQueueExt", "false"),
+    ],
+)
+def test_what_a_broker_cannot_read_it_has_otherwise_and_that_is_told(tmp_path, line, name, taken):
+    """As the classes of the brokers 4.9.3 and 5.5.0 answered: the default of a number, off for a switch."""
     conf = tmp_path / "broker.conf"
-    conf.write_text(f"brokerName=b \nmessageIndexEnable=false \n{line}\n")
-    with pytest.raises(FormatError, match="expected no blank before or after the value"):
+    conf.write_text(f"brokerName=b \n{line}\n", encoding="latin-1")
+    with pytest.warns(UserWarning, match=f"^{name}: {taken}, .*{conf}") as told:
+        options = store_options("/s", config=conf)
+    assert len(told) == 1
+    assert [(one, value.value) for one, value in options.unlike] == [(name, taken)]
+    assert options.setting(name, str(taken)).lower() == str(taken).lower()
+    rules = write_rules(options), flush_rules(options)
+    assert rules == (write_rules(store_options("/s")), flush_rules(store_options("/s")))
+    whole = store_options("/s", config={**WHOLE, name: str(taken)})
+    assert (options.hash_slot_num, options.index_num) == (whole.hash_slot_num, whole.index_num)
+    assert options.mapped_file_size == whole.mapped_file_size
+    assert options.consume_queue_file_size == whole.consume_queue_file_size
+    assert options.timer_log_file_size == whole.timer_log_file_size
+
+
+WHOLE = {
+    "maxHashSlotNum": 5_000_000,
+    "maxIndexNum": 20_000_000,
+    "mappedFileSizeCommitLog": 1 << 30,
+    "mappedFileSizeConsumeQueue": 6_000_000,
+    "mappedFileSizeTimerLog": 104_857_600,
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "number"), [("+4096", 4096), ("007", 7), ("\\u0665", 5), ("\\uff15", 5), ("2147483647", 2**31 - 1)]
+)
+def test_a_number_is_read_as_java_reads_it(tmp_path, said, number):
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"maxMessageSize={said}\nmessageIndexEnable=TRUE\n")
+    options = store_options("/s", config=conf)
+    assert (options.number("maxMessageSize"), options.index_switch, options.unlike) == (number, None, ())
+
+
+def test_the_blank_of_a_text_is_what_the_version_makes_of_it(tmp_path):
+    conf = tmp_path / "broker.conf"
+    conf.write_text("flushDiskType=SYNC_FLUSH \nstoreType=defaultRocksDB\\u0000\n")
+    new = store_options("/s", config=conf, broker_version="5.2.0")
+    assert (flush_rules(new).sync, new.queues_in_rocksdb) == (True, True)
+    with pytest.warns(UserWarning, match=r"flushDiskType: ASYNC_FLUSH, .*ignores 'SYNC_FLUSH '"):
+        old = store_options("/s", config=conf, broker_version="5.1.4")
+    assert flush_rules(old).sync is False
+    with pytest.raises(FormatError, match=r"flushDiskType: a broker before 5\.2\.0 keeps the blank.*--broker-version"):
         store_options("/s", config=conf)
 
 
@@ -56,10 +117,9 @@ def test_a_mapping_may_hold_no_blanks_either(value):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("flushDiskType=BOTH", "flushDiskType: expected SYNC_FLUSH or ASYNC_FLUSH"),
-        ("listenPort=a", "listenPort: expected a whole number"),
+        ("listenPort=-1", "listenPort: expected a whole number"),
+        ("mappedFileSizeCommitLog=0", "mappedFileSizeCommitLog: expected a whole number from 1"),
         ("brokerIP1=10.0.0.300", "brokerIP1: expected an IP address, got '10.0.0.300'"),
-        ("enabledAppendPropCRC=yes", "enabledAppendPropCRC: expected true or false"),
         ("maxIndexNum=1", "expected index_num 2 or more"),
     ],
 )
@@ -116,6 +176,27 @@ def test_a_value_names_its_source(tmp_path):
 )
 def test_the_commit_log_may_lie_in_several_places(given, expected):
     assert store_options("/s", **given).commitlog == expected
+
+
+@pytest.mark.parametrize("version", ["4.9.1", "4.9.2", None])
+def test_before_4_9_2_a_comma_is_a_part_of_the_name(tmp_path, monkeypatch, version):
+    monkeypatch.chdir(tmp_path)
+    config = {"storePathCommitLog": "log,1", "readOnlyCommitLogStorePaths": "old"}
+    places = ("log,1",) if version == "4.9.1" else ("log", "1", "old")
+    given = store_options("s", config=config, broker_version=version)
+    assert given.commitlog == tuple(str(tmp_path / place) for place in places)
+    assert written_to(given) == [str(tmp_path / place) for place in places if place != "old"]
+
+
+def test_a_name_with_a_comma_that_is_there_asks_for_the_version(tmp_path):
+    log = tmp_path / "log,1"
+    log.mkdir()
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"storePathCommitLog={log}\n")
+    with pytest.raises(FormatError, match=r"storePathCommitLog: a broker before 4\.9\.2 .*--broker-version") as told:
+        store_options("/s", config=conf)
+    assert told.value.path == str(conf)
+    assert store_options("/s", config=conf, broker_version="4.9.1").commitlog == (str(log),)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.checks.start_files import (
     Entry,
     MessageHead,
@@ -45,7 +46,7 @@ _FILES_SINCE = (5, 4, 0)
 does not match."""
 OFFSET_SINCE = (5, 5, 0)
 """`ConsumeQueueStore.isMappedFileMatchedRecover` uses the checkpoint's logicsPhysicalOffset, if there is one."""
-_FILES = 10
+_FILES = NUMBERS["commitLogRecoverMaxNum"]
 _SAFETY = 3000  # ms that a broker goes back before its checkpoint's times
 _OTHERWISE = (
     "duplicationEnable",
@@ -203,6 +204,6 @@ def _indexed(checkpoint: Checkpoint, options: StoreOptions) -> int:
 def _files(options: StoreOptions) -> int:
     try:
         files = int(options.setting("commitLogRecoverMaxNum", str(_FILES)))
-    except ValueError:  # a broker does not start with it, or ignores it
+    except ValueError:  # of a mapping
         return _FILES
     return files if files > 0 else _FILES

@@ -14,15 +14,14 @@ from typing import Final, NamedTuple
 from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.checks.start_files import Entry, listed, log_file_size
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.settings import blamed_on, whole_setting
 
 __all__ = ["TIMERS_SINCE", "TimerFault", "timer_faults", "timers_are_on"]
 
 TIMERS_SINCE: Final = (5, 0, 0)
 _WHEEL_SIZE: Final = 7 * 24 * 3600 * 2 * 32  # slots of a week, twice, whatever timerPrecisionMs is
-_LOG_FILE_SIZE: Final = 100 << 20
 _SIZE: Final = "mappedFileSizeTimerLog"
 
 
@@ -50,11 +49,11 @@ def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
             finding = catalogue.TIMER_WHEEL_LENGTH.finding(one.path, expected=_WHEEL_SIZE, got=one.size)
             yield TimerFault(one.path, _length(one, _WHEEL_SIZE), None, finding)
     entries = listed([os.path.join(options.root, "timerlog")])
-    known = _known_size(options, entries)
+    known = options.timer_log_file_size or log_file_size(entries)
     for at, one in enumerate(entries):
         if one.directory or (one.size == 0 and at == len(entries) - 1):  # deleted or passed over
             continue
-        size = known or _LOG_FILE_SIZE
+        size = known or NUMBERS[_SIZE]
         if one.size != size:
             finding = catalogue.TIMER_LOG_LENGTH.finding(one.path, expected=size, got=one.size)
             unless = None if known else f"unless {_SIZE} is {one.size}"
@@ -71,13 +70,6 @@ def _wheels(options: StoreOptions) -> list[Entry]:
     if there and options.is_on("timerWheelSnapshotFlush"):
         return [max(there.values(), key=lambda one: int(one.name.partition(".")[2]))]
     return [] if plain is None else [plain]
-
-
-def _known_size(options: StoreOptions, entries: list[Entry]) -> int | None:
-    """The length of the timer log's files: as it is set, the default where broker.conf sets none, as two files show."""
-    said = options.setting(_SIZE, "" if options.broker_conf is None else str(_LOG_FILE_SIZE))
-    with blamed_on(options.broker_conf):
-        return whole_setting(_SIZE, said, least=1) if said else log_file_size(entries)
 
 
 def _length(one: Entry, size: int) -> str:

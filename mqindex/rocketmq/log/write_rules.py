@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqindex._native.pieces import hosts_of, pieces_of_sequence
+from mqindex.rocketmq.broker_values import FLUSH_DISK_TYPES, NUMBERS
 from mqindex.rocketmq.options import StoreOptions, parse_version
-from mqindex.rocketmq.settings import blamed_on, whole_setting
+from mqindex.rocketmq.settings import blamed_on
 
 __all__ = ["FlushRules", "WriteRules", "flush_rules", "host_bytes", "write_rules"]
 
 _DEFAULT_VERSION = "4.9.3"
 _MARGIN = 64 << 10  # what a whole frame may have beyond the largest body
 _MAX_INT = 2**31 - 1
-_FLUSH_DISK_TYPES = {"SYNC_FLUSH": "sync", "ASYNC_FLUSH": "async"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def write_rules(options: StoreOptions) -> WriteRules:
     True
     """
     version = parse_version(options.broker_version or _DEFAULT_VERSION)
-    max_message = _whole(options, "maxMessageSize", 4 << 20)
+    max_message = _whole(options, "maxMessageSize")
     if version < (4, 9, 4):
         max_frame = max_message
     else:
@@ -76,9 +76,9 @@ def flush_rules(options: StoreOptions, flush: str | None = None) -> FlushRules:
         raise ValueError(f"flush: expected sync or async, got {flush!r}")
     return FlushRules(
         sync=chosen == "sync",
-        interval=_whole(options, "flushIntervalCommitLog", 500) / 1000,
-        least_pages=_whole(options, "flushCommitLogLeastPages", 4),
-        thorough_interval=_whole(options, "flushCommitLogThoroughInterval", 10_000) / 1000,
+        interval=_whole(options, "flushIntervalCommitLog") / 1000,
+        least_pages=_whole(options, "flushCommitLogLeastPages"),
+        thorough_interval=_whole(options, "flushCommitLogThoroughInterval") / 1000,
     )
 
 
@@ -94,13 +94,13 @@ def host_bytes(name: str, host: str) -> bytes:
 def _flush_disk_type(options: StoreOptions) -> str:
     named = options.setting("flushDiskType", "ASYNC_FLUSH")
     with blamed_on(options.broker_conf):
-        if named not in _FLUSH_DISK_TYPES:
+        if named not in FLUSH_DISK_TYPES:
             raise ValueError(f"flushDiskType: expected SYNC_FLUSH or ASYNC_FLUSH, got {named!r:.60}")
-    return _FLUSH_DISK_TYPES[named]
+    return FLUSH_DISK_TYPES[named]
 
 
 def _store_host(options: StoreOptions) -> bytes:
-    address, port = options.setting("brokerIP1", "127.0.0.1"), _whole(options, "listenPort", 10911)
+    address, port = options.setting("brokerIP1", "127.0.0.1"), _whole(options, "listenPort")
     with blamed_on(options.broker_conf):
         try:
             return host_bytes("brokerIP1", f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
@@ -108,9 +108,9 @@ def _store_host(options: StoreOptions) -> bytes:
             raise ValueError(f"brokerIP1: expected an IP address, got {address!r:.60}") from None
 
 
-def _whole(options: StoreOptions, name: str, default: int) -> int:
-    with blamed_on(options.broker_conf):
-        return whole_setting(name, options.setting(name, str(default)))
+def _whole(options: StoreOptions, name: str) -> int:
+    said = options.number(name)
+    return NUMBERS[name] if said is None else said
 
 
 def _switch(options: StoreOptions, name: str, default: bool) -> bool:

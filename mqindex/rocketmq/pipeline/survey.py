@@ -194,6 +194,7 @@ def start_report(report: AnyReport, found: Survey) -> AnyReport:
         "geometry": found.geometry,
         "broker_version": found.version.reported,
         **dict(found.queues.settings),
+        **dict(found.options.unlike),
     }
     report.findings += found.findings
     report.bytes = found.log_bytes

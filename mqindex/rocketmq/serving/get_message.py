@@ -18,7 +18,6 @@ from mqindex.rocketmq.options import StoreOptions, parse_version
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.queue_units import QueueBounds
 from mqindex.rocketmq.serving.tag_filter import TagFilter
-from mqindex.rocketmq.settings import blamed_on, whole_setting
 
 __all__ = [
     "GetMessageResult",
@@ -91,8 +90,8 @@ class TransferLimits(NamedTuple):
     def of(cls, options: StoreOptions) -> TransferLimits:
         """The settings for messages in memory. Those for messages on the disk depend on the machine's memory."""
         return cls(
-            _setting(options, "maxTransferCountOnMessageInMemory"),
-            _setting(options, "maxTransferBytesOnMessageInMemory"),
+            options.number("maxTransferCountOnMessageInMemory"),
+            options.number("maxTransferBytesOnMessageInMemory"),
         )
 
     def full(self, messages: Sequence[Message], size: int) -> bool:
@@ -100,12 +99,6 @@ class TransferLimits(NamedTuple):
         if self.messages is not None and len(messages) >= self.messages:
             return True
         return self.total_size is not None and sum(message.size for message in messages) + size > self.total_size
-
-
-def _setting(options: StoreOptions, name: str) -> int | None:
-    text = options.setting(name, "")
-    with blamed_on(options.broker_conf):
-        return whole_setting(name, text) if text else None
 
 
 def bounds_of(queue: ConsumeQueue | None) -> QueueBounds:
