@@ -13,9 +13,10 @@ from mqindex.files.probe import file_system, is_mount_point
 from mqindex.files.staging import home_of, scratch
 from mqindex.files.whereabouts import around, lies_in
 
-__all__ = ["require_apart", "require_new"]
+__all__ = ["require_apart", "require_new", "require_place"]
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _ASIDE = 30  # bytes that `mqindex.files.staging.exchange` adds to a name at most
 
 
@@ -24,7 +25,12 @@ def require_new(out: str, *, overwrite: bool) -> None:
 
     What a broker holds, of whichever kind, is not moved. Nor is what no other directory can take the place of.
     """
-    if not disk.exists(out):
+    try:
+        new = not disk.exists(out)
+    except OSError:  # above it something may not be entered
+        new = True
+    if new:
+        require_place(out)
         return
     if not disk.is_directory(out):
         raise OutputExistsError(
@@ -46,6 +52,22 @@ def require_new(out: str, *, overwrite: bool) -> None:
         )
     lock.require_unused(out)
     _require_movable(out)
+
+
+def require_place(out: str) -> None:
+    """`out` can be made: the directory that it is to be in is there, and takes new names. That is tried.
+
+    It is not made: it may be a misspelt one. The `OSError` names it.
+    """
+    home = os.path.dirname(os.path.abspath(out))
+    try:
+        with scratch(home):
+            pass
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise
+        text = f"nothing can be made in it ({error.strerror}); choose a directory that is there and may be written"
+        raise OSError(error.errno, text, home) from error
 
 
 def _kept_in_place(directory: str) -> str | None:

@@ -11,6 +11,7 @@ from typing import IO
 
 from mqindex.errors import FormatError, OutputExistsError
 from mqindex.files import disk, staging
+from mqindex.files.output_place import require_place
 
 __all__ = ["unpack"]
 
@@ -46,6 +47,8 @@ def _made(directory: str) -> Iterator[None]:
     while not disk.exists(above):
         missing.append(above)
         above = os.path.dirname(above)
+    if missing:
+        require_place(missing[-1])
     try:
         disk.make_directories(directory)
         yield

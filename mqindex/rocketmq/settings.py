@@ -71,7 +71,7 @@ def read_settings(config: Config | None, *, version: tuple[int, int, int] | None
         values, source, file = dict(config), "config", None
     else:
         file = source = path_of("config", config)
-        with blamed_on(file):
+        with blamed_on(file), _as_a_conf():
             values = dict(read_broker_conf(file))
         _require_broker_conf(file, values)
     with blamed_on(file):
@@ -103,6 +103,16 @@ def _by_new_names(values: Mapping[str, Any], old: bool | None) -> dict[str, Any]
         if old:
             found[new] = said
     return found
+
+
+@contextmanager
+def _as_a_conf() -> Iterator[None]:
+    """The error of a file that is not there, or that is none, says which one is expected."""
+    try:
+        yield
+    except OSError as error:
+        error.strerror = f"{error.strerror}; --broker-conf (config=) is the file that the broker starts with"
+        raise
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from mqindex.rocketmq.dispatch import follow as following
 from tests.cli.conftest import COMMAND, NOBODY, Shell, Store
 from tests.crash.test_full_disk import REPOSITORY, mountable
 from tests.support.sample_archive import contents
+from tests.support.tree import contents as tree_contents
 
 
 @pytest.fixture
@@ -421,3 +422,62 @@ def test_a_sample_does_not_go_into_a_file(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     done = shell("sample", tmp_path / "file")
     assert (done.status, done.err) == (2, f"mqindex: {tmp_path / 'file'}: Not a directory\n")
+
+
+LINUX = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="a system without /proc")
+
+
+@pytest.mark.parametrize("where", ["no/where/out", "file/out", pytest.param("/proc/out", marks=LINUX)])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("rebuild", "store"),
+        ("rebuild", "orders-0"),
+        ("optimize", "store/index"),
+        ("follow", "store"),
+        ("report", "store"),
+        ("report", "orders-0"),
+        ("sample",),
+    ],
+    ids=" ".join,
+)
+def test_a_place_where_nothing_can_be_made_is_named_before_the_work(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: tuple[str, ...], where: str
+) -> None:
+    """Errors named the scratch directory, or said "File exists"; a report was made first, and thrown away."""
+    monkeypatch.chdir(tmp_path)
+    shell("sample", ".")
+    (tmp_path / "file").write_text("mine")
+    if line == ("sample",) and where == "no/where/out":
+        return  # it makes all
+    before = tree_contents(tmp_path)
+    done = shell(*line, *([where] if line == ("sample",) else ["--out", where]))
+    home = os.path.dirname(os.path.join(tmp_path, where))
+    reason = {"n": "No such file or directory", "f": "Not a directory", "/": "No such file or directory"}[where[0]]
+    assert (done.status, done.out) == (2, "")
+    assert done.err == (
+        f"mqindex: {home}: nothing can be made in it ({reason}); choose a directory that is there and may be written\n"
+    )
+    assert tree_contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", [("verify",), ("info",), ("message", "0"), ("query", "k", "--topic", "T")])
+@pytest.mark.parametrize(
+    ("conf", "reason"),
+    [
+        ("nosuch", "No such file or directory"),
+        ("store/broker.conf\n", "No such file or directory"),
+        ("store", "Is a directory"),
+        ("store/lock/x", "Not a directory"),
+    ],
+)
+def test_a_broker_conf_that_is_none_says_what_is_expected(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], conf: str, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shell("sample", ".")
+    (tmp_path / "store" / "lock").write_text("lock")
+    done = shell(command[0], "store", *command[1:], "--broker-conf", conf)
+    assert (done.status, done.out) == (2, "")
+    shown = conf.replace("\n", "\\n")
+    assert done.err == f"mqindex: {shown}: {reason}; --broker-conf (config=) is the file that the broker starts with\n"

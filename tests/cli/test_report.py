@@ -101,7 +101,7 @@ def test_places_that_will_not_do_are_refused_before_the_work(shell: Shell, basic
         return done.err
 
     assert "expected a place outside of" in refused(basic.root / "index" / "page.html")
-    assert "expected a directory for it, got none" in refused(tmp_path / "no" / "page.html")
+    assert "no: nothing can be made in it (No such file or directory)" in refused(tmp_path / "no" / "page.html")
     assert "the output is no file" in refused(tmp_path)
 
 

@@ -19,6 +19,7 @@ from mqindex.cli.output import print_json, print_line
 from mqindex.cli.places import appearing, require_no_broker_file, require_outside
 from mqindex.cli.trouble import Trouble, say, true_from_here
 from mqindex.errors import GeometryError, TruncatedFileError, reason
+from mqindex.files import output_place
 from mqindex.files.whole_file import publish_content, require_new_file
 from mqindex.wording.reports import counts
 from mqindex.wording.text import size
@@ -97,8 +98,7 @@ def _require_place(out: str, path: str, *, force: bool) -> None:
 
     require_installed()
     require_outside(out, path)
-    if not os.path.isdir(os.path.dirname(os.path.realpath(out))):
-        raise Trouble(f"{out}: expected a directory for it, got none")
+    output_place.require_place(os.path.realpath(out))
     require_no_broker_file(out)
     require_new_file(out, overwrite=force)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mqindex.errors import BadMagicError, OutputExistsError
 from mqindex.files import disk
-from mqindex.files.output_place import require_apart
+from mqindex.files.output_place import require_apart, require_place
 from mqindex.files.regular import reading_text
 from mqindex.files.whole_file import have_file, replace_content
 from mqindex.rocketmq import store as stores
@@ -130,7 +130,9 @@ def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> Fo
 
 def _require_new(out: str) -> None:
     """Refuse a directory with anything but what a killed first run has left."""
-    if disk.exists(out) and not (disk.is_directory(out) and all(map(_of_first_run, os.listdir(out)))):
+    if not disk.exists(out):
+        require_place(out)
+    elif not (disk.is_directory(out) and all(map(_of_first_run, os.listdir(out)))):
         raise OutputExistsError("the output holds something else", path=out, hint="follow into another directory")
 
 
