@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
-from mqindex.errors import path_of
+from mqindex.errors import MQIndexError, path_of
 from mqindex.files import disk
 from mqindex.report import Value
 from mqindex.rocketmq import layout
@@ -37,15 +38,17 @@ _LOG_IN_PLACES_SINCE = (4, 9, 2)
 _LOG_IN_ROOT_SINCE = (4, 9, 4)
 _ROCKSDB_SINCE = (5, 2)
 _GEOMETRY = ("hash_slot_num", "index_num")
-_BY_CONFIG = ("consume_queue_file_size", "consume_queue_ext_file_size")
+_NUMBERS: Final = {  # fields, by the broker's names
+    "hash_slot_num": "maxHashSlotNum",
+    "index_num": "maxIndexNum",
+    "mapped_file_size": "mappedFileSizeCommitLog",
+    "consume_queue_file_size": "mappedFileSizeConsumeQueue",
+    "consume_queue_ext_file_size": "mappedFileSizeConsumeQueueExt",
+    "timer_log_file_size": "mappedFileSizeTimerLog",
+}
 _OF_WHOLE_CONF: Final = {  # a broker.conf is complete: what it does not set is the broker's default
-    "hash_slot_num": NUMBERS["maxHashSlotNum"],
-    "index_num": NUMBERS["maxIndexNum"],
-    "mapped_file_size": NUMBERS["mappedFileSizeCommitLog"],
-    "consume_queue_file_size": NUMBERS["mappedFileSizeConsumeQueue"],
+    **{field: NUMBERS[name] for field, name in _NUMBERS.items()},
     "consume_queue_ext": False,
-    "consume_queue_ext_file_size": NUMBERS["mappedFileSizeConsumeQueueExt"],
-    "timer_log_file_size": NUMBERS["mappedFileSizeTimerLog"],
     "dledger": False,
 }
 INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
@@ -153,6 +156,19 @@ class StoreOptions:
         """Whether a switch of the broker's configuration is on; only the word "true" turns one on."""
         return self.setting(name, default).strip().lower() == "true"
 
+    @contextmanager
+    def blaming(self, kind: type[MQIndexError], *fields: str) -> Iterator[None]:
+        """An error of this kind, of files that refute these options, says what the broker.conf has of them."""
+        try:
+            yield
+        except kind as error:
+            names = [_NUMBERS[field] for field in fields if field in dict(self.sources)]
+            if self.broker_conf is not None and names:
+                said = dict(self.settings)
+                has = (f"{name}={said[name]}" if name in said else f"no {name} that a broker takes" for name in names)
+                error.hint = "; ".join(filter(None, (f"{self.broker_conf} has {', '.join(has)}", error.hint)))
+            raise
+
     def value(self, name: str) -> Value | None:
         """A given option and where it was given; None: it was not."""
         chosen = getattr(self, name)
@@ -191,7 +207,7 @@ def store_options(
     said |= {name: _OF_WHOLE_CONF[name] for name in missing}
     with blamed_on(broker_conf):
         layout.given_geometry(*(said[name] for name in _GEOMETRY))
-    given = {**short, **dict.fromkeys(_BY_CONFIG)}
+    given = {**dict.fromkeys(_NUMBERS), **short}
     return StoreOptions(
         root=root,
         commitlog=log or (os.path.join(root, "commitlog"),),
@@ -209,15 +225,9 @@ def _of_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     for name in INDEX_SWITCHES:
         _switch(name, settings.get(name))
     return {
-        "hash_slot_num": _positive("maxHashSlotNum", settings.get("maxHashSlotNum")),
-        "index_num": _positive("maxIndexNum", settings.get("maxIndexNum")),
-        "mapped_file_size": _positive("mappedFileSizeCommitLog", settings.get("mappedFileSizeCommitLog")),
+        **{field: _positive(name, settings.get(name)) for field, name in _NUMBERS.items()},
         "consume_queue_file_size": _whole_units(settings.get("mappedFileSizeConsumeQueue")),
         "consume_queue_ext": _switch("enableConsumeQueueExt", settings.get("enableConsumeQueueExt")),
-        "consume_queue_ext_file_size": _positive(
-            "mappedFileSizeConsumeQueueExt", settings.get("mappedFileSizeConsumeQueueExt")
-        ),
-        "timer_log_file_size": _positive("mappedFileSizeTimerLog", settings.get("mappedFileSizeTimerLog")),
         "dledger": _switch("enableDLegerCommitLog", settings.get("enableDLegerCommitLog")),
         "delay_levels": parse_delay_levels(settings["messageDelayLevel"]) if "messageDelayLevel" in settings else None,
         "multi_dispatch": _switch("enableMultiDispatch", settings.get("enableMultiDispatch")),

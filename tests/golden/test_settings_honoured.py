@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,7 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import BadMagicError, FileStateError, FormatError, GeometryError
 from mqindex.report import Report
 from mqindex.rocketmq import IndexService, MessageStore, rebuild, repair, verify
+from mqindex.rocketmq.index.opening import geometry_of
 from mqindex.rocketmq.options import store_options
 from tests.golden.test_nothing_guessed import broker_conf
 from tests.support.golden import BASIC, StoreCase
@@ -340,3 +342,48 @@ def test_a_wrong_setting_is_told_before_a_store_is_mended(golden_store: GoldenSt
         with pytest.raises(ValueError, match=next(iter(config))):
             MessageStore.open(root, writable=True, config=config)
         assert contents(root) == before
+
+
+def _queried(store: Path, conf: Path) -> None:
+    with MessageStore.open(store, config=conf) as opened:
+        opened.query_message("T", "k")
+
+
+def _in_turn(store: Path, conf: Path) -> dict[str, Callable[[], object]]:
+    return {
+        "read": lambda: _queried(store, conf),
+        "write": lambda: MessageStore.open(store, config=conf, writable=True).close(),
+        "verify": lambda: verify(store, config=conf, engine=ONE),
+        "repair": lambda: repair(store, config=conf, engine=ONE),
+        "rebuild": lambda: rebuild(store, store.parent / "out", config=conf, engine=ONE),
+        "index": lambda: geometry_of(str(store / "index"), {"config": conf}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "call", "says"),
+    [
+        (("mappedFileSizeCommitLog=4096",), "read", "mappedFileSizeCommitLog=4096"),
+        (("mappedFileSizeCommitLog=4096",), "write", "mappedFileSizeCommitLog=4096"),
+        ((), "read", "no mappedFileSizeCommitLog that a broker takes"),
+        (("mappedFileSizeConsumeQueue=2000",), "write", "mappedFileSizeConsumeQueue=2000"),
+        *(
+            (("maxHashSlotNum=105",), call, "maxHashSlotNum=105, maxIndexNum=400")
+            for call in ("read", "write", "verify", "repair", "index")
+        ),
+        *(
+            (("maxHashSlotNum=2147483647",), call, "maxHashSlotNum=2147483647, maxIndexNum=400")
+            for call in ("verify", "repair", "rebuild")
+        ),
+    ],
+)
+def test_files_that_refute_a_broker_conf_name_it_and_the_setting(
+    basic: Path, tmp_path: Path, lines: tuple[str, ...], call: str, says: str
+) -> None:
+    usual = [line for line in BASIC if lines or "CommitLog" not in line]
+    conf = tmp_path / "broker.conf"
+    conf.write_text("\n".join((*usual, *lines)))
+    before = contents(basic)
+    with pytest.raises((FormatError, GeometryError), match=re.escape(f"{conf} has {says};")):
+        _in_turn(basic, conf)[call]()
+    assert {**contents(basic), "lock": b""} == {**before, "lock": b""}

@@ -39,7 +39,7 @@ def open_log(kind: str, path: str, question: Question, options: StoreArguments) 
         raise Trouble(f"{path} is no store: expected its root directory; --messages and --exact read the commit log")
     chosen = store_options(path, **options)
     refuse_dledger(chosen)
-    with CommitLog.open(chosen.commitlog, mapped_file_size=chosen.mapped_file_size) as log:
+    with CommitLog.as_set(chosen) as log:
         yield log
 
 

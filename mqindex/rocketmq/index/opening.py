@@ -29,7 +29,8 @@ def geometry_of(path: str, options: StoreArguments) -> tuple[int | None, int | N
     if given is not None:
         pair = geometry.resolve(chosen.hash_slot_num, chosen.index_num, max(map(os.path.getsize, paths), default=0))
         assert pair is not None
-        geometry.require(paths, pair, given.source)
+        with chosen.blaming(GeometryError, "hash_slot_num", "index_num"):
+            geometry.require(paths, pair, given.source)
         return *pair, given.source
     if os.path.isdir(path):
         return (*geometry.infer(paths), "inferred from the files") if paths else (None, None, "the brokers' default")

@@ -150,6 +150,15 @@ class CommitLog(Closable):
         return cls(files, skipped)
 
     @classmethod
+    def as_set(cls, options: StoreOptions) -> CommitLog:
+        """Internal: the log of a store, to read; its files are as long as the broker's configuration says."""
+        log = cls.open(options.commitlog)
+        if options.mapped_file_size is not None:
+            with options.blaming(FormatError, "mapped_file_size"):
+                _require_size(log.files, options.mapped_file_size)
+        return log
+
+    @classmethod
     def of_store(cls, options: StoreOptions, *, flush: str | None = None) -> CommitLog:
         """Internal: the log of a store, to append to it; the caller holds the store's lock."""
         _make(options.commitlog)
@@ -163,7 +172,8 @@ class CommitLog(Closable):
         with ExitStack() as failing:
             failing.enter_context(hold)
             files, _ = plain_log_files(options.commitlog)
-            size = log_file_size(files, file_size or options.mapped_file_size, layout.COMMIT_LOG_FILE_SIZE)
+            with options.blaming(FormatError, *(() if file_size else ("mapped_file_size",))):
+                size = log_file_size(files, file_size or options.mapped_file_size, layout.COMMIT_LOG_FILE_SIZE)
             position = recovered_end(files)
             clear_behind(files, position, size)
             log = cls(*plain_log_files(options.commitlog))

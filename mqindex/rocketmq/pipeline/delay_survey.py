@@ -38,7 +38,7 @@ def seen_delays(options: StoreOptions, unread: list[OSError]) -> dict[int, int]:
     if not disk.is_directory(home):
         return {}
     try:
-        with CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size) as log:
+        with CommitLog.as_set(options) as log:
             seen = {level: _delay(os.path.join(home, str(level - 1)), level, log) for level in _levels(home)}
     except MQIndexError:
         return {}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from mqindex.errors import FileStateError
+from mqindex.errors import FileStateError, GeometryError
 from mqindex.files import disk, lock
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Report, Value
@@ -104,7 +104,8 @@ def _survey(options: StoreOptions) -> Survey:
     files = _log_files(options)
     spans = _spans(files)
     index_files, directories = store.index_paths(options.index), store.index_directories(options.index)
-    chosen, known = _geometry(options, index_files)
+    with options.blaming(GeometryError, "hash_slot_num", "index_num"):
+        chosen, known = _geometry(options, index_files)
     traces = log_traces(spans)
     unread: list[OSError] = []
     version = survey_version(options, spans, index_files, chosen.value, traces, unread)
@@ -135,7 +136,8 @@ def survey_in_place(options: StoreOptions) -> Survey:
     def look() -> Survey:
         found = _survey(options)
         if not found.geometry.source.startswith(_INFERRED):
-            geometry.require(found.index_files, found.geometry.value, found.geometry.source)
+            with options.blaming(GeometryError, "hash_slot_num", "index_num"):
+                geometry.require(found.index_files, found.geometry.value, found.geometry.source)
         return found
 
     return read_again(look)

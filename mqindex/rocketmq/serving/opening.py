@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqindex.errors import BadMagicError
+from mqindex.errors import BadMagicError, GeometryError
 from mqindex.files import disk
 from mqindex.rocketmq import store
 from mqindex.rocketmq.index.index_service import IndexService
@@ -28,7 +28,7 @@ def require_a_part(options: StoreOptions) -> None:
 
 def open_log(options: StoreOptions) -> CommitLog:
     """The commit log as it is now."""
-    return CommitLog.open(options.commitlog, mapped_file_size=options.mapped_file_size)
+    return CommitLog.as_set(options)
 
 
 def open_queues(options: StoreOptions) -> ConsumeQueueTable | None:
@@ -46,4 +46,5 @@ def open_index(options: StoreOptions) -> IndexService | None:
     """The index; None: there is none."""
     if not disk.is_directory(options.index):
         return None
-    return IndexService.open(options.index, hash_slot_num=options.hash_slot_num, index_num=options.index_num)
+    with options.blaming(GeometryError, "hash_slot_num", "index_num"):
+        return IndexService.open(options.index, hash_slot_num=options.hash_slot_num, index_num=options.index_num)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.owner import Owner
-from mqindex.errors import FileStateError
+from mqindex.errors import FileStateError, GeometryError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
@@ -99,8 +99,9 @@ class StoreWriter(Closable):
             file_size=rules.file_size,
             ext_directory=options.consume_queue_ext_directory,
         )
-        for name in self.queues:
-            self.queues[name]  # errors are raised here, before anything is written
+        with options.blaming(GeometryError, "consume_queue_file_size"):
+            for name in self.queues:
+                self.queues[name]  # errors are raised here, before anything is written
         self._mark.set()
         self.queues.truncate_dirty_logic_files(self.log.max_phy_offset)
         if self.log.min_phy_offset > 0:
