@@ -481,3 +481,35 @@ def test_a_broker_conf_that_is_none_says_what_is_expected(
     assert (done.status, done.out) == (2, "")
     shown = conf.replace("\n", "\\n")
     assert done.err == f"mqindex: {shown}: {reason}; --broker-conf (config=) is the file that the broker starts with\n"
+
+
+@pytest.mark.parametrize(
+    "command", [("message", "666"), ("follow", "--out", "out"), ("rebuild", "--out", "out"), ("repair",)]
+)
+def test_a_log_whose_volume_is_not_mounted_is_no_empty_log(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """A message "was not there", and a follower kept an index of nothing."""
+    monkeypatch.chdir(tmp_path)
+    shell("sample", ".")
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "broker.conf").write_text(
+        "maxHashSlotNum=500\nmaxIndexNum=5000\nmappedFileSizeConsumeQueue=1000\nstorePathCommitLog=volume\n"
+    )
+    before = tree_contents(tmp_path)
+    done = shell(command[0], "store", *command[1:], "--broker-conf", "broker.conf")
+    assert (done.status, done.out) == (2, "")
+    assert (
+        f"the commit log is missing: {tmp_path / 'volume'}: expected the commit log, got no message in it" in done.err
+    )
+    assert "is its volume mounted?" in done.err
+    assert tree_contents(tmp_path) == before
+
+
+def test_info_sees_that_the_log_is_not_there(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its verdict was "nothing wrong is seen"."""
+    monkeypatch.chdir(tmp_path)
+    shell("sample", ".")
+    (tmp_path / "volume").mkdir()
+    verdict = shell("info", "store", "--commitlog", "volume").out.splitlines()[1]
+    assert verdict.endswith("the commit log has no file, and index or consume queues have entries")

@@ -66,9 +66,13 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
 
 
 def require_log(path: str, options: StoreArguments) -> None:
-    """Raise unless the store at `path` has a commit log; if only a cluster sees the store, its workers check it."""
+    """Raise unless the store at `path` has a commit log, and not an empty one in place of the one that was indexed.
+
+    If only a cluster sees the store, its workers check it.
+    """
     from mqindex.rocketmq.log.dledger import refuse_dledger
     from mqindex.rocketmq.options import store_options
+    from mqindex.rocketmq.pipeline.survey import log_gone_from, refuse_log_gone
     from mqindex.rocketmq.store import require_parts
 
     chosen = store_options(path, **options)
@@ -77,6 +81,8 @@ def require_log(path: str, options: StoreArguments) -> None:
     if os.path.isdir(path) and not any(map(os.path.lexists, directories)):
         require_parts(path)
         raise Trouble(f"no commit log: {directories[0]}: expected its directory; --commitlog says where it is")
+    if os.path.isdir(path):
+        refuse_log_gone(log_gone_from(path, directories))
 
 
 def _require_something(path: str, options: StoreArguments) -> None:

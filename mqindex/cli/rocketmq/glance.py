@@ -49,10 +49,16 @@ def _worries(facts: Facts, seen: Facts) -> Iterator[str]:
             yield f"the {words} {'is' if name != 'consumequeue' else 'are'} missing"
         elif "error" in part or any("error" in file for file in part.get("files", ())):
             yield f"not all of the {words} can be read"
+        elif name == "commitlog" and not part["files"] and _was_filled(facts):
+            yield "the commit log has no file, and index or consume queues have entries"
         elif name != "commitlog" and seen["coverage"] is not None:
             share = covered_share(seen["coverage"], "index" if name == "index" else "queues")
             if share is not None and share < _WELL_COVERED:
                 yield f"the {words} cover{'s' if name == 'index' else ''} {share:.1%} of the log"
+
+
+def _was_filled(facts: Facts) -> bool:
+    return bool((facts.get("index") or {}).get("entries") or (facts.get("consumequeue") or {}).get("units"))
 
 
 def covered_share(coverage: Facts, name: str) -> float | None:

@@ -17,7 +17,7 @@ from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.unknown import unknown_settings
 from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.options import INDEX_SWITCHES, StoreOptions, store_options, tags_indexed
-from mqindex.rocketmq.pipeline.survey import survey
+from mqindex.rocketmq.pipeline.survey import require_log, survey
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
 
 __all__ = ["FollowHome", "settle"]
@@ -100,6 +100,7 @@ def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> Fo
         return home
     _require_new(out)
     found = survey(options)
+    require_log(found)
     rules = found.queues.rules
     delayed = [(SCHEDULE_TOPIC, queue_id) for queue_id in range(len(rules.delay_levels))]  # any message may come
     for one in unknown_settings(found, index=True, tags=True, queues=delayed):

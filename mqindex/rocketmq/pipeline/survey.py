@@ -32,6 +32,7 @@ __all__ = [
     "estimated_entries",
     "index_switched_off",
     "log_gone_from",
+    "refuse_log_gone",
     "require_directories",
     "require_lengths",
     "require_log",
@@ -151,7 +152,11 @@ def require_read(found: Survey) -> None:
 
 def require_log(found: Survey) -> None:
     """Raise if the log is missing: it must never count as one without messages."""
-    gone = found.log_gone
+    refuse_log_gone(found.log_gone)
+
+
+def refuse_log_gone(gone: Finding | None) -> None:
+    """The same of what `log_gone_from` says."""
     if gone is not None:
         raise FileStateError(
             "the commit log is missing", path=gone.path, expected=gone.expected, got=gone.got, hint=gone.hint
