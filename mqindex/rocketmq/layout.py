@@ -181,6 +181,7 @@ __all__ = [
     "QUEUE_FILE_SIZE",
     "QUEUE_UNIT_SIZE",
     "RUN_ENTRY_SIZE",
+    "SMALLEST_EXT_FILE_SIZE",
     "IndexHeader",
     "Order",
     "index_file_size",
@@ -215,6 +216,7 @@ BLANK_UNIT_SIZE: Final = 2**31 - 1  # as the size in a blank unit, whose other f
 QUEUE_FILE_SIZE: Final = 6_000_000
 EXT_UNIT_SIZE: Final = 20  # without a bitmap
 EXT_FILE_SIZE: Final = 48 << 20
+SMALLEST_EXT_FILE_SIZE: Final = 24  # one unit and the mark after the last
 FIRST_EXT_ADDRESS: Final = -(2**63)  # of an extension's byte 0
 MAX_EXT_ADDRESS: Final = -(2**31) - 1  # a tags code up to here is the address of an extension unit
 BATCH_UNIT_SIZE: Final = 46

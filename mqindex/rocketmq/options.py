@@ -222,11 +222,13 @@ def store_options(
 
 def _of_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `StoreOptions` that a broker's configuration gives."""
+    ext = "mappedFileSizeConsumeQueueExt"
     for name in INDEX_SWITCHES:
         _switch(name, settings.get(name))
     return {
         **{field: _positive(name, settings.get(name)) for field, name in _NUMBERS.items()},
         "consume_queue_file_size": _whole_units(settings.get("mappedFileSizeConsumeQueue")),
+        "consume_queue_ext_file_size": _positive(ext, settings.get(ext), least=layout.SMALLEST_EXT_FILE_SIZE),
         "consume_queue_ext": _switch("enableConsumeQueueExt", settings.get("enableConsumeQueueExt")),
         "dledger": _switch("enableDLegerCommitLog", settings.get("enableDLegerCommitLog")),
         "delay_levels": parse_delay_levels(settings["messageDelayLevel"]) if "messageDelayLevel" in settings else None,
@@ -347,8 +349,8 @@ def _absolute(directories: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(os.path.abspath, directories)))
 
 
-def _positive(name: str, value: Any) -> int | None:
-    return None if value is None else whole_setting(name, value, least=1)
+def _positive(name: str, value: Any, *, least: int = 1) -> int | None:
+    return None if value is None else whole_setting(name, value, least=least)
 
 
 def _whole_units(value: Any) -> int | None:

@@ -207,6 +207,7 @@ def test_a_name_with_a_comma_that_is_there_asks_for_the_version(tmp_path):
         ({"config": {"maxIndexNum": "1_000"}}, "maxIndexNum"),
         ({"broker_version": "newest"}, "broker_version"),
         ({"config": {"maxIndexNum": 4000.0}}, "maxIndexNum"),
+        ({"config": {"mappedFileSizeConsumeQueueExt": 23}}, "mappedFileSizeConsumeQueueExt"),
         ({"config": {"maxHashSlotNum": True}}, "maxHashSlotNum"),
         ({"config": {"mappedFileSizeCommitLog": 4096.5}}, "mappedFileSizeCommitLog"),
         ({"commitlog": []}, "commitlog"),

@@ -21,7 +21,6 @@ __all__ = ["QueueSurvey", "queues_elsewhere", "survey_queues"]
 
 _QUEUE_TYPE, _BATCH = "queue.type", "BatchCQ"
 _DEFAULT, _USUAL = "the broker's default", "the usual length of the files"
-_SMALLEST_EXT_FILE = 24  # one unit and the mark after the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def survey_queues(
         options,
         broker_version=broker_version,
         file_size=seen,
-        ext_file_size=ext_seen if ext_seen is None or ext_seen >= _SMALLEST_EXT_FILE else None,
+        ext_file_size=ext_seen if ext_seen is None or ext_seen >= layout.SMALLEST_EXT_FILE_SIZE else None,
     )
     delays = seen_delays(options, unread) if options.delay_levels is None else {}
     rules = replace(rules, delay_levels=delay_levels(delays)) if delays else rules
