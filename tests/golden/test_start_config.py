@@ -280,6 +280,9 @@ def test_a_file_of_the_timer_log_of_another_length_stops_5_x(store: Path, tmp_pa
     assert wrong == [("error", str(path), LOG_FILE, 1000)]
     assert [starts(store, NEW, config={"mappedFileSizeTimerLog": size}) for size in (1000, 2000)] == [True, False]
     conf.write_text("\n".join((*BASIC, "mappedFileSizeTimerLog=x")))
+    with pytest.warns(UserWarning, match=f"mappedFileSizeTimerLog: {LOG_FILE}, .*{conf}"):
+        assert [one.expected for one in look(store, NEW, config=conf).findings] == [LOG_FILE]
+    conf.write_text("\n".join((*BASIC, "mappedFileSizeTimerLog=0")))
     with pytest.raises(FormatError, match=f"mappedFileSizeTimerLog: .*{conf}"):
         look(store, NEW, config=conf)
 
