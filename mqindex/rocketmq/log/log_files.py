@@ -69,7 +69,6 @@ def survey_directories(directories: Sequence[str | os.PathLike[str]]) -> tuple[l
     while directories are listed, and what has begun at a deleted file is listed without it the second time.
     """
     files, skipped = _listed(directories)
-    files, skipped = _listed(directories)
     missed: list[tuple[int, int]] = []
     while (missed_now := _between(files)) != missed:
         missed = missed_now
