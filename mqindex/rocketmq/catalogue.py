@@ -13,6 +13,7 @@ from mqindex.report import Kind
 
 _REWRITE_INDEX = "`mqindex repair` replaces this file from the log"
 _REWRITE_QUEUE = "`mqindex repair` writes this queue's files from the log"
+_MORE_LOG = "if another volume or a DLedger log has the log's later part, bring it back before either"
 _RESTORE = "restore the file from a copy or a replica, where there is one"
 _OWN_DIRECTORY = "move it elsewhere, or give the log a directory of its own below the volume's root"
 _NO_START = "a broker without any queue reads its whole log again when it starts"
@@ -160,7 +161,7 @@ INDEX_IS_DIRECTORY = replace(INDEX_UNREADABLE,
          "backup")
 INDEX_BEYOND_LOG = Kind("index-beyond-log", "error",
     "An index file has entries for offsets after the log's end.",
-    _REWRITE_INDEX)
+    f"a broker keeps it, and indexes no message before its last entry; {_REWRITE_INDEX}; {_MORE_LOG}")
 INDEX_EMPTY = Kind("index-empty", "error",
     "An index file has no entries, but is not the last one, or not seeded by the one before it.",
     _REWRITE_INDEX)
@@ -238,7 +239,7 @@ QUEUE_UNREADABLE = Kind("queue-unreadable", "error",
     "A queue's file cannot be read.", f"{{error}}; {_REWRITE_QUEUE}")
 QUEUE_BEYOND_LOG = Kind("queue-beyond-log", "error",
     "Units are for offsets after the log's end; a broker cuts them off when it starts.",
-    "{units} after the log's end: a broker cuts them off, and so does `mqindex repair`")
+    f"{{units}} after the log's end: a broker cuts them off, and so does `mqindex repair`; {_MORE_LOG}")
 MISSING_UNITS = Kind("missing-units", "error",
     "Messages of the log have no unit in their queue, so consumers miss them.",
     _REWRITE_QUEUE)

@@ -19,11 +19,14 @@ __all__ = [
 
 
 def contents(root: Path) -> dict[str, str]:
-    """sha256 of each file below `root`, "directory" for each directory."""
-    return {
-        str(path.relative_to(root)): "directory" if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(root.rglob("*"))
-    }
+    """sha256 of each file below `root`, "directory" for each directory, "nothing" for a link that leads nowhere."""
+    return {str(path.relative_to(root)): _content(path) for path in sorted(root.rglob("*"))}
+
+
+def _content(path: Path) -> str:
+    if not path.exists():
+        return "nothing"
+    return "directory" if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def identities(root: Path) -> dict[str, tuple[int, int]]:

@@ -53,7 +53,8 @@ class Checked:
 
     `places`: other pairs of them that agree with the log as well, as the file is inside one message with a key twice.
     `first`: the number of the first entry that the log still has. `room`: how many more entries it takes. `moved`: its
-    entries are in the order of their slots, as `optimize` writes them.
+    entries are in the order of their slots, as `optimize` writes them. `beyond`: the least phy offset of an entry after
+    the log's end; None: none has.
     """
 
     path: str
@@ -70,6 +71,7 @@ class Checked:
     gone: bool = False
     shape: IndexShape | None = None
     moved: bool = False
+    beyond: int | None = None
 
 
 def check_file(check: FileCheck) -> Checked:
@@ -163,7 +165,9 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
     if header.end_phy_offset >= check.log_end:
         limit, got = f"below {check.log_end}", header.end_phy_offset
         beyond = catalogue.INDEX_BEYOND_LOG.finding(check.path, 24, "end_phy_offset", limit, got)
-        return _bad(check, *findings, beyond)
+        phy_offsets = index.entries()["phy_offset"]
+        least = phy_offsets[phy_offsets >= check.log_end].min(initial=header.end_phy_offset)
+        return replace(_bad(check, *findings, beyond), beyond=int(least))
     left = checked.entries - absent
     every = check.deep or left <= 2 * _ENDS or log.has_hole(header.begin_phy_offset, header.end_phy_offset)
     compared, moved = comparisons(index, log, _ENDS, every=every)

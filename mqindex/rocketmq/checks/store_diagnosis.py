@@ -24,6 +24,7 @@ from mqindex.rocketmq.checks.log_cut import checks_crc, with_cuts
 from mqindex.rocketmq.checks.patience import Patience
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
 from mqindex.rocketmq.checks.recovery import NOT_KNOWN, Recovery, recoveries
+from mqindex.rocketmq.log.dledger import refuse_entries_after
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.survey import Survey
 
@@ -43,6 +44,8 @@ def diagnose_store(
     engine: Engine, found: Survey, *, deep: bool, split_size: int, every: int | None = None, out: str | None = None
 ) -> StoreDiagnosis:
     """Check the log, the index and the queues of a store. `deep`: bodies and every index entry too.
+
+    A log that DLedger goes on with is a `FileStateError`, also where nothing but index and queues shows it.
 
     `every`: count for a health report in the same pass, from one message in so many. `out`: what the index lacks stays
     there, as runs.
@@ -67,7 +70,14 @@ def diagnose_store(
         look(set(), newest=True)
         index = conclusion(walked.survey, checked)
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
+    run_one(engine, partial(refuse_entries_after, found.options), _after_end(checked, queues), "look after the log")
     return StoreDiagnosis(index, queues, walked)
+
+
+def _after_end(checked: Sequence[Checked], queues: QueueDiagnosis) -> list[int]:
+    """The least phy offsets after the log's end, of each index file and of each queue."""
+    units = [int(one.got) for one in queues.findings if one.kind == catalogue.QUEUE_BEYOND_LOG.name]
+    return units + [one.beyond for one in checked if one.beyond is not None]
 
 
 def _crc_from(found: Survey, reads: Sequence[Recovery]) -> int | None:

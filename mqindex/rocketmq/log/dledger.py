@@ -21,43 +21,76 @@ from __future__ import annotations
 import glob
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from mqindex.errors import FileStateError
+from mqindex.files import disk
 from mqindex.files.regular import reading
+from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 from mqindex.rocketmq.log.twins import refuse_other_logs
 from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.store import names_in
 
-__all__ = ["plain_log_files", "refuse_configured_dledger", "refuse_dledger", "refuse_entries_beside"]
+__all__ = [
+    "plain_log_files",
+    "refuse_configured_dledger",
+    "refuse_dledger",
+    "refuse_entries_after",
+    "refuse_entries_beside",
+]
 
 _HEAD = struct.Struct(">2i3q4i")
 _MAGICS = range(1, 4)  # the kinds of an entry; a frame has its total_size there, which is more
+_OF_FRAMES = (MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2, MAGIC_BLANK)
+_NAME = "dledger-"  # `dledger-<id>`, which no plain broker makes
 _WHAT = "a DLedger log, which mqindex does not read"
 _EXPECTED = "a plain commit log"
 _ENTRY = "an entry of DLedger at its beginning"
 _HINT: Final = "leave this store to its broker, which keeps its index and queues"
+_LEFT: Final = f"{_HINT}; if that has left DLedger, its broker.conf (--broker-conf) says so"
+_MOUNTED: Final = f"is its volume mounted? {_LEFT}"
 
 
 def refuse_dledger(options: StoreOptions) -> None:
     """`FileStateError` where a store's log is kept by DLedger, by the broker's settings or by the files.
 
-    Entries in `dledger-*/data` count as its log where nothing given says that the broker does without DLedger, and
-    also where there is no other log.
+    Where nothing given says that the broker does without DLedger, any trace of it counts: what it had of the log may be
+    damaged, or on a volume that is not mounted. Else entries in `dledger-*/data` do where there is no other log.
     """
     files = _files(options.commitlog)
-    _refuse_entries(files)
+    _refuse_entries(options.commitlog, files)
     refuse_configured_dledger(options)
     if options.dledger is False and files:
         return
-    refuse_entries_beside(options.root, f"{_HINT}; if that has left DLedger, its broker.conf (--broker-conf) says so")
+    refuse_entries_beside(options.root, _LEFT)
+    if options.dledger is None:
+        _refuse_traces(options.root)
 
 
 def refuse_entries_beside(root: str, hint: str = _HINT) -> None:
-    """`FileStateError` where the log of the store at `root` is DLedger's, by the files alone."""
+    """`FileStateError` where the log of the store at `root` is DLedger's, by its entries alone."""
     for path in _entries_beside(root):
         raise FileStateError(_WHAT, path=path, expected=_EXPECTED, got=_ENTRY, hint=hint)
+
+
+def refuse_entries_after(options: StoreOptions, phy_offsets: Iterable[int]) -> None:
+    """`FileStateError` where messages after the end of a plain log, by index and queues, lie as in entries of DLedger.
+
+    A broker that goes over to DLedger fills its plain log up to the end of a file, and DLedger goes on from there: the
+    first message is inside the first entry. A frame is longer than an entry's head: no plain log has one there.
+
+    phy_offsets : those after the log's end.
+    """
+    first = min(phy_offsets, default=None)
+    files = _files(options.commitlog)
+    if options.dledger is False or first is None or not files:
+        return
+    if first >= files[0].size and first % files[0].size == _HEAD.size:
+        where = f"the first message after its end at phy offset {first}, {_HEAD.size} bytes after the start of a file"
+        got = f"{where}, as in an entry of DLedger"
+        raise FileStateError(_WHAT, path=options.root, expected=_EXPECTED, got=got, hint=_MOUNTED)
 
 
 def refuse_configured_dledger(options: StoreOptions) -> None:
@@ -70,20 +103,47 @@ def refuse_configured_dledger(options: StoreOptions) -> None:
 def plain_log_files(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
     """As `survey_directories`, of what was given as one commit log: not one of DLedger, nor two logs."""
     files, skipped = survey_directories(directories)
-    _refuse_entries(files)
+    _refuse_entries([os.fspath(one) for one in directories], files)
     refuse_other_logs(skipped)
     return files, skipped
 
 
-def _refuse_entries(files: Sequence[LogFile]) -> None:
-    for file in files[:2]:  # a file may have been cut
-        if _begins_with_entry(file):
-            raise FileStateError(_WHAT, path=file.path, expected=_EXPECTED, got=_ENTRY, hint=_HINT)
+def _refuse_entries(directories: Sequence[str], files: Sequence[LogFile]) -> None:
+    """The log that was given: a directory of DLedger's, whatever its files are, or files with entries."""
+    for directory in directories:
+        home, name = os.path.split(os.path.abspath(directory))
+        if name == "data" and os.path.basename(home).startswith(_NAME):
+            raise FileStateError(_WHAT, path=directory, expected=_EXPECTED, got="a directory of DLedger", hint=_HINT)
+    for path in _with_entries(files):
+        raise FileStateError(_WHAT, path=path, expected=_EXPECTED, got=_ENTRY, hint=_HINT)
+
+
+def _refuse_traces(root: str) -> None:
+    for home in _homes(root):
+        names = ", ".join(names_in(home)) or "nothing"
+        got = f"a directory of DLedger, but no entry in its data; {names} in it"
+        raise FileStateError(_WHAT, path=home, expected=_EXPECTED, got=got, hint=_MOUNTED)
+
+
+def _homes(root: str) -> list[str]:
+    """The directories `dledger-<id>`, also one that is a link and leads nowhere."""
+    homes = sorted(glob.glob(os.path.join(glob.escape(root), f"{_NAME}*")))
+    return [home for home in homes if disk.is_directory(home) or os.path.islink(home)]
 
 
 def _entries_beside(root: str) -> Iterator[str]:
-    for directory in sorted(glob.glob(os.path.join(glob.escape(root), "dledger-*", "data"))):
-        yield from (file.path for file in _files([directory])[:2] if _begins_with_entry(file))
+    for home in _homes(root):
+        yield from _with_entries(_files([os.path.join(home, "data")]))
+
+
+def _with_entries(files: Sequence[LogFile]) -> Iterator[str]:
+    """Those that begin with an entry, up to the first that begins with a frame: it shows that the log is plain."""
+    for file in files:
+        head = _head(file)
+        if _is_entry(head, file.start):
+            yield file.path
+        elif _is_frame(head):
+            return
 
 
 def _files(directories: Sequence[str]) -> list[LogFile]:
@@ -93,13 +153,20 @@ def _files(directories: Sequence[str]) -> list[LogFile]:
         return []
 
 
-def _begins_with_entry(file: LogFile) -> bool:
+def _head(file: LogFile) -> bytes:
     try:
         with reading(file.path, buffered=False) as opened:
-            head = opened.read(_HEAD.size)
+            return opened.read(_HEAD.size) or b""
     except FileNotFoundError:  # deleted since it was listed
-        return False
+        return b""
+
+
+def _is_frame(head: bytes) -> bool:
+    return int.from_bytes(head[4:8], "big", signed=True) in _OF_FRAMES
+
+
+def _is_entry(head: bytes, start: int) -> bool:
     if len(head) < _HEAD.size:
         return False
     magic, size, _, _, pos, _, _, _, body_size = _HEAD.unpack(head)
-    return magic in _MAGICS and pos == file.start and size == _HEAD.size + body_size and body_size >= 0
+    return magic in _MAGICS and pos == start and size == _HEAD.size + body_size and body_size >= 0
