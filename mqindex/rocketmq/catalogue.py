@@ -297,6 +297,10 @@ QUEUE_UNITS_OF_DAMAGED_LOG = Kind("queue-units-of-damaged-log", "info",
 QUEUE_MIN_OFFSET_STALE = Kind("queue-min-offset-stale", "info",
     "All messages of a queue have expired, and its minimum offset has not moved.",
     "every message of this queue is below the log's minimum; brokers before 5.0 do not move its min offset")
+ROCKSDB_INCOMPLETE = Kind("rocksdb-incomplete", "error",
+    "The RocksDB database of the consume queues, or of topics and groups, is missing, or lacks CURRENT or the MANIFEST "
+    "that it names.",
+    "restore the whole directory from a copy or a replica, where there is one; mqindex neither reads nor writes it")
 QUEUES_ELSEWHERE = Kind("queues-elsewhere", "info",
     "The consume queues are in RocksDB, which is not read.",
     "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written")

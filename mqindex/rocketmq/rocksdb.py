@@ -3,38 +3,63 @@
 from __future__ import annotations
 
 import os
+import re
+from typing import Final
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk
+from mqindex.files.regular import reading
 from mqindex.rocketmq import store
 from mqindex.rocketmq.options import StoreOptions
 
 __all__ = [
+    "config_databases",
     "config_in_rocksdb",
     "is_rocksdb",
+    "manifest_of",
     "queues_in_rocksdb",
     "refuse_config_in_rocksdb",
     "refuse_queues_in_rocksdb",
 ]
 
 _HINT = "mqindex neither reads nor writes them"
+_FILES = re.compile(r"CURRENT|(MANIFEST|OPTIONS)-\d{6,}|\d{6,}\.sst", re.ASCII)
+_CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets")  # in `config/`, of a broker with its queues there
 
 
 def is_rocksdb(directory: str) -> bool:
-    """Whether RocksDB keeps its files there: CURRENT names the MANIFEST that counts."""
-    return disk.is_file(os.path.join(directory, "CURRENT"))
+    """Whether RocksDB keeps its files there, or what is left of them: any one of them shows it."""
+    names = filter(_FILES.fullmatch, store.names_in(directory))
+    return any(disk.is_file(os.path.join(directory, name)) for name in names)
+
+
+def manifest_of(directory: str) -> str | None:
+    """The MANIFEST that CURRENT names, without which RocksDB does not open a database; None: there is no CURRENT."""
+    try:
+        with reading(os.path.join(directory, "CURRENT"), buffered=False) as file:
+            name = file.read(256) or b""
+    except FileNotFoundError:
+        return None
+    return os.path.join(directory, os.fsdecode(name.rstrip(b"\n").replace(b"\0", b"?")))
 
 
 def queues_in_rocksdb(options: StoreOptions) -> str | None:
     """Where RocksDB holds the queues. A broker that writes them twice has directories of topics beside its files.
 
-    Source: RocketMQ 5.5.0 `RocksDBConsumeQueueStore`, `CombineConsumeQueueStore`, `StorePathConfigHelper`.
+    Where nothing given says where they are, and there are none, its topics or groups in RocksDB show it.
+    Source: RocketMQ 5.5.0 `RocksDBConsumeQueueStore`, `CombineConsumeQueueStore`, `StorePathConfigHelper`,
+    `BrokerController`.
     """
     homes = [os.path.join(options.root, "consumequeue_rocksdb"), options.consume_queue]
     found = next((home for home in homes if is_rocksdb(home)), None)
     if options.queues_in_rocksdb:
         return found or options.consume_queue
-    return found if found is not None and not _has_directories(options.consume_queue) else None
+    if _has_directories(options.consume_queue):
+        return None
+    said = options.broker_conf is not None or options.setting("storeType", "") != ""
+    if found is None and not said and options.may_have_rocksdb and any(map(is_rocksdb, _config_homes(options))):
+        return options.consume_queue
+    return found
 
 
 def config_in_rocksdb(options: StoreOptions) -> str | None:
@@ -42,15 +67,25 @@ def config_in_rocksdb(options: StoreOptions) -> str | None:
 
     Source: RocketMQ 5.5.0 `BrokerController`, `RocksDBTopicConfigManager`, `v2/ConfigStorage`.
     """
-    config = os.path.join(options.root, "config")
-    if options.may_have_rocksdb and options.setting("configManagerVersion", "").strip().lower() == "v2":
-        return os.path.join(config, "rdb")
+    if _is_v2(options):
+        return _rdb(options)
     if options.queues_in_rocksdb:
-        return os.path.join(config, "topics")
-    if options.broker_conf is not None:
-        return None
-    homes = (os.path.join(config, name) for name in store.names_in(config))
-    return next((home for home in homes if is_rocksdb(home)), None)
+        return _config_homes(options)[0]
+    return next(iter(config_databases(options)), None)
+
+
+def config_databases(options: StoreOptions) -> list[str]:
+    """The databases of topics and groups that are there, of those that the broker opens, as far as that is known."""
+    if _is_v2(options):
+        homes = [_rdb(options)]
+    elif options.queues_in_rocksdb:
+        homes = _config_homes(options)
+    elif options.broker_conf is not None:
+        homes = []
+    else:
+        config = os.path.join(options.root, "config")
+        homes = [os.path.join(config, name) for name in store.names_in(config)]
+    return list(filter(is_rocksdb, homes))
 
 
 def refuse_config_in_rocksdb(options: StoreOptions) -> None:
@@ -68,3 +103,15 @@ def refuse_queues_in_rocksdb(home: str | None) -> None:
 
 def _has_directories(directory: str) -> bool:
     return any(disk.is_directory(os.path.join(directory, name)) for name in store.names_in(directory))
+
+
+def _is_v2(options: StoreOptions) -> bool:
+    return options.may_have_rocksdb and options.setting("configManagerVersion", "").strip().lower() == "v2"
+
+
+def _rdb(options: StoreOptions) -> str:
+    return os.path.join(options.root, "config", "rdb")
+
+
+def _config_homes(options: StoreOptions) -> list[str]:
+    return [os.path.join(options.root, "config", name) for name in _CONFIG]

@@ -232,7 +232,7 @@ def test_queues_in_rocksdb_are_no_damage_and_get_no_files(basic: Path, tmp_path:
 
 
 def test_store_type_says_that_queues_are_in_rocksdb(basic: Path) -> None:
-    shutil.rmtree(basic / "consumequeue")
+    into_rocksdb(basic)
     for written in ("defaultRocksDB", "DEFAULTROCKSDB"):
         report = verify(basic, engine=ONE, config={"storeType": written})
         assert report.ok

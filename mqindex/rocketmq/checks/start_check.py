@@ -25,6 +25,7 @@ from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.checks import start_files
 from mqindex.rocketmq.checks.config_files import CONFIG_FILES, EVERY, TIMER_METRICS, config_findings, refusal
 from mqindex.rocketmq.checks.recovery import NOT_KNOWN, OFFSET_SINCE, Recovery, needs_offset, recoveries
+from mqindex.rocketmq.checks.rocksdb_files import rocksdb_faults
 from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
 from mqindex.rocketmq.checks.start_files import Entry, is_log_file, listed, number_of
 from mqindex.rocketmq.checks.timer_files import TIMERS_SINCE, timer_faults, timers_are_on
@@ -70,6 +71,7 @@ def check_start(found: Survey, reads: Sequence[Recovery] | None = None) -> Start
     look.at_side_files()
     look.at_timers()
     look.at_owners()
+    look.at_rocksdb()
     return look.verdict()
 
 
@@ -405,6 +407,12 @@ class _Look:
         wanted, got = f"writable for user {owner.st_uid}", rights(shut[0].status)
         finding = catalogue.NOT_WRITABLE.finding(shut[0].path, expected=wanted, got=got, count=len(shut))
         self._findings.append(finding)
+
+    def at_rocksdb(self) -> None:
+        """The last of all, as most of it is not known."""
+        for fault in rocksdb_faults(self._found):
+            self._stop(fault.path, fault.reason, stops=fault.stops)
+            self._findings += [fault.finding] if fault.finding is not None else []
 
 
 def _queue_directories(home: str) -> Iterator[str]:
