@@ -301,6 +301,8 @@ ROCKSDB_INCOMPLETE = Kind("rocksdb-incomplete", "error",
     "The RocksDB database of the consume queues, or of topics and groups, is missing, or lacks CURRENT or the MANIFEST "
     "that it names.",
     "restore the whole directory from a copy or a replica, where there is one; mqindex neither reads nor writes it")
+ROCKSDB_GONE = replace(ROCKSDB_INCOMPLETE,
+    hint="a broker makes it anew from its whole log when it starts (5.5.0 does); until then no message is consumed")
 QUEUES_ELSEWHERE = Kind("queues-elsewhere", "info",
     "The consume queues are in RocksDB, which is not read.",
     "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written")

@@ -90,9 +90,18 @@ def test_queues_of_rocksdb_that_are_lost_are_none_in_files(
     assert wrong == [("rocksdb-incomplete", str(home / "CURRENT" if left else home))]
     assert told(report, "queues-elsewhere")
     assert start_of(report).starts is None
+    assert (start_of(report).obstacles[0].path == wrong[0][1]) is left, "a broker makes one that is gone"
     assert not repair(rocks, config=config, **NEW, dry_run=True).actions
     rebuild(rocks, tmp_path / "out", config=config, **NEW)
     assert not (tmp_path / "out" / "consumequeue").exists()
+
+
+def test_a_broker_makes_a_database_that_is_gone(rocks: Path) -> None:
+    for name in IN_ROCKSDB:
+        shutil.rmtree(rocks / name)
+    report = verify(rocks, config={"storeType": "defaultRocksDB"}, **NEW)
+    assert (report.ok, start_of(report).starts) == (False, True)
+    assert "a broker makes it anew from its whole log" in str(told(report, "rocksdb-incomplete")[0].hint)
 
 
 def test_a_broker_without_rocksdb_does_not_open_what_is_left_of_it(rocks: Path, tmp_path: Path) -> None:

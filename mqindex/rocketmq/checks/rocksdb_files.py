@@ -22,7 +22,7 @@ _NOT_READ = "a RocksDB database, which mqindex does not read"
 
 
 class RocksDBFault(NamedTuple):
-    """Why a broker does not start with a database; `stops` None: it is not known whether it does."""
+    """What is wrong or not known of a database. `stops`: whether a broker does not start with it; None: not known."""
 
     path: str
     reason: str
@@ -31,8 +31,8 @@ class RocksDBFault(NamedTuple):
 
 
 def rocksdb_faults(found: Survey) -> list[RocksDBFault]:
-    """Of the queues and of topics and groups; first what is known."""
-    return sorted(_faults(found), key=lambda one: one.stops is None)
+    """Of the queues and of topics and groups; first what is known, then what is found."""
+    return sorted(_faults(found), key=lambda one: (not one.stops, one.finding is None))
 
 
 def _faults(found: Survey) -> Iterator[RocksDBFault]:
@@ -40,8 +40,8 @@ def _faults(found: Survey) -> Iterator[RocksDBFault]:
     if queues is not None and is_rocksdb(queues):
         yield _fault(queues)
     elif queues is not None and found.spans:
-        missing = catalogue.ROCKSDB_INCOMPLETE.finding(queues, expected="the database of the queues", got="none")
-        yield RocksDBFault(queues, "the RocksDB database of the queues is missing", None, missing)
+        missing = catalogue.ROCKSDB_GONE.finding(queues, expected="the database of the queues", got="none")
+        yield RocksDBFault(queues, "it is missing", False, missing)
     yield from map(_fault, config_databases(found.options))
 
 

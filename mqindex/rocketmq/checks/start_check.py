@@ -411,7 +411,8 @@ class _Look:
     def at_rocksdb(self) -> None:
         """The last of all, as most of it is not known."""
         for fault in rocksdb_faults(self._found):
-            self._stop(fault.path, fault.reason, stops=fault.stops)
+            if fault.stops is not False:
+                self._stop(fault.path, fault.reason, stops=fault.stops)
             self._findings += [fault.finding] if fault.finding is not None else []
 
 
