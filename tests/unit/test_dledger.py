@@ -165,6 +165,22 @@ def test_index_and_queues_of_a_log_that_dledger_went_on_with(
     assert repair(root, engine=ONE, config=off, **OPTIONS).ok
 
 
+@pytest.mark.parametrize("part", ["index", "consumequeue"])
+@pytest.mark.parametrize("does", [DOES["verify"], DOES["report"], DOES["repair"], DOES["rebuild"]])
+def test_index_or_queues_of_a_log_that_was_dledgers_from_the_first_message_on(
+    does: Callable[..., object], part: str, tmp_path: Path
+) -> None:
+    """With `dledger-n0/` moved away: `verify` said that a start deletes the queues, which a plain broker's would."""
+    root = make_small_store(tmp_path / "store")
+    shutil.rmtree(root / "commitlog")
+    assert "log-missing" in {one.kind for one in verify(root, engine=ONE, **OPTIONS).findings}
+    first = min(path for path in (root / part).rglob("*") if path.is_file())
+    at = 0 if part == "consumequeue" else 16  # a unit's phy offset, or begin_phy_offset
+    first.write_bytes(first.read_bytes()[:at] + struct.pack(">q", 48) + first.read_bytes()[at + 8 :])
+    shutil.rmtree(root / ("index" if part == "consumequeue" else "consumequeue"))
+    refused(root, does, "phy offset 48, 48 bytes after the start of a file", "is its volume mounted?")
+
+
 @pytest.mark.parametrize("add", [_unit_after, _entry_after])
 def test_what_lies_after_a_plain_log_is_of_a_plain_log(add: Callable[[Path, int], None], tmp_path: Path) -> None:
     root = make_small_store(tmp_path / "store")

@@ -78,16 +78,17 @@ def refuse_entries_beside(root: str, hint: str = _HINT) -> None:
 def refuse_entries_after(options: StoreOptions, phy_offsets: Iterable[int]) -> None:
     """`FileStateError` where messages after the end of a plain log, by index and queues, lie as in entries of DLedger.
 
-    A broker that goes over to DLedger fills its plain log up to the end of a file, and DLedger goes on from there: the
-    first message is inside the first entry. A frame is longer than an entry's head: no plain log has one there.
+    A broker that goes over to DLedger fills its plain log up to the end of a file, and DLedger goes on from there, or
+    begins at 0: the first message is inside the first entry. A frame is longer than an entry's head: no plain log has
+    one there.
 
-    phy_offsets : those after the log's end.
+    phy_offsets : those after the log's end; all, where there is no log.
     """
     first = min(phy_offsets, default=None)
-    files = _files(options.commitlog)
-    if options.dledger is False or first is None or not files:
+    if options.dledger is False or first is None:
         return
-    if first >= files[0].size and first % files[0].size == _HEAD.size:
+    files = _files(options.commitlog)
+    if first == _HEAD.size or (files and first >= files[0].size and first % files[0].size == _HEAD.size):
         where = f"the first message after its end at phy offset {first}, {_HEAD.size} bytes after the start of a file"
         got = f"{where}, as in an entry of DLedger"
         raise FileStateError(_WHAT, path=options.root, expected=_EXPECTED, got=got, hint=_MOUNTED)

@@ -20,7 +20,7 @@ from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 
-__all__ = ["find_log_gone"]
+__all__ = ["find_log_gone", "first_phy_offsets"]
 
 
 def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequence[LogSpan]) -> Finding | None:
@@ -47,6 +47,18 @@ def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequen
         return None  # a directory whose turn has not come yet
     got = f"no file in it, and no log from phy offset {hole} on"
     return catalogue.LOG_MISSING.finding(empty[0], expected="its share of the commit log", got=got)
+
+
+def first_phy_offsets(options: StoreOptions) -> Iterator[int]:
+    """The first phy offset in each file of the index and the queues that has an entry."""
+    for path, _ in _indexed(options):
+        with reading(path) as file:
+            yield IndexHeader.from_bytes(file.read(INDEX_HEADER_SIZE)).begin_phy_offset
+    for path in queue_file_paths(options.consume_queue):
+        with reading(path) as file:
+            unit = file.read(QUEUE_UNIT_SIZE)
+        if any(unit):
+            yield int.from_bytes(unit[:8], "big", signed=True)
 
 
 def _has_files(directory: str) -> bool:

@@ -18,12 +18,12 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.index import geometry
-from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger
+from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger, refuse_entries_after
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.options import StoreOptions, store_options
-from mqindex.rocketmq.pipeline.log_gone import find_log_gone
+from mqindex.rocketmq.pipeline.log_gone import find_log_gone, first_phy_offsets
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
 from mqindex.rocketmq.pipeline.version_survey import Version, log_traces, survey_version
 
@@ -104,6 +104,9 @@ def _survey(options: StoreOptions) -> Survey:
     refuse_dledger(options)
     files = _log_files(options)
     spans = _spans(files)
+    gone = find_log_gone(options, files, spans)
+    if gone is not None and not spans:
+        refuse_entries_after(options, first_phy_offsets(options))
     index_files, directories = store.index_paths(options.index), store.index_directories(options.index)
     with options.blaming(GeometryError, "hash_slot_num", "index_num"):
         chosen, known = _geometry(options, index_files)
@@ -123,7 +126,7 @@ def _survey(options: StoreOptions) -> Survey:
         ),
         queues=survey_queues(options, version.number, traces.batch_topics, unread),
         index_directories=tuple(directories),
-        log_gone=find_log_gone(options, files, spans),
+        log_gone=gone,
         unread=tuple(unread),
     )
 
