@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mqindex.engines import Engine
 from mqindex.files import disk
 from mqindex.files.exchange import Change
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.checks.queue_diagnosis import CheckedQueue, QueueDiagnosis
 from mqindex.rocketmq.pipeline import queue_stages
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, queue_space
@@ -27,6 +27,7 @@ __all__ = ["MendedQueue", "mend_queues", "planned_queue_actions"]
 
 _STRAY = "stray-queue-file"
 _MAX_LISTED = 20
+_AT_ONCE = 1 << 20  # bytes
 _SIDES = ("consumequeue", "consumequeue_ext")
 
 
@@ -153,12 +154,11 @@ def _compared(item: _Mend, queue: BuiltQueue) -> MendedQueue:
 
 def _same(one: str, other: str) -> bool:
     """Whether both are files of the same bytes."""
-    if not disk.is_file(other) or os.path.islink(other) or os.path.getsize(one) != os.path.getsize(other):
+    if not disk.is_file(other) or os.path.islink(other):
         return False
-    with (
-        MappedFile.open(one) as first,
-        MappedFile.open(other) as second,
-        memoryview(first.map) as left,
-        memoryview(second.map) as right,
-    ):
-        return left == right
+    with SparseFile(one) as first, SparseFile(other) as second:
+        if first.size != second.size:
+            return False
+        end = max(first.data_end(), second.data_end())
+        borders = itertools.pairwise([*range(0, end, _AT_ONCE), end])
+        return all(first.read(start, stop) == second.read(start, stop) for start, stop in borders)

@@ -218,13 +218,9 @@ class QueueBuilder(UnitPlaces):
             first, stop = self._old.last_stretch()
             self._fill(first, stop, -1, 2**63 - 1)
             return
-        while True:
-            _, kept = self._old.keep(self.next, self.next + _AT_ONCE, self.last_end, 2**63 - 1)
-            stop = self.next + (len(kept) if kept.all() else int(kept.argmin()))
-            self._fill(self.next, stop, self.last_end, 2**63 - 1)
-            self.next = stop
-            if not kept.all():
-                return
+        stop = self._old.kept_until(self.next, self.last_end)
+        self._fill(self.next, stop, self.last_end, 2**63 - 1)
+        self.next = stop
 
     def close(self) -> list[str]:
         """All files written, those of the queue first; not yet synced."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.errors import MQIndexError
+from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import BLANK_UNIT_SIZE, MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_files import queue_files
@@ -19,6 +20,8 @@ Units = npt.NDArray[Any]
 STORED_UNIT = np.dtype([("phy_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 BLANK_UNIT = np.array([(0, BLANK_UNIT_SIZE, 0)], STORED_UNIT)
 _AT_ONCE = 1 << 16
+_AT_FIRST = 64  # most queues have few units behind the log's
+_NO_LIMIT = 2**63 - 1
 
 
 class OldQueue:
@@ -45,11 +48,22 @@ class OldQueue:
         """The places from the last hole between files, to after the last unit that is kept."""
         last = max(self._paths, default=0)
         first, stop = self.first_place(last), 0
-        for at in range(first, last + self._in_file, _AT_ONCE):
-            _, kept = self.keep(at, min(at + _AT_ONCE, last + self._in_file), -1, 2**63 - 1)
-            if kept.any():
-                stop = at + int(np.flatnonzero(kept)[-1]) + 1
+        for start in range(first, last + self._in_file, self._in_file):
+            end = start + self._written(start)
+            for at in range(start, end, _AT_ONCE):
+                _, kept = self.keep(at, min(at + _AT_ONCE, end), -1, _NO_LIMIT)
+                if kept.any():
+                    stop = at + int(np.flatnonzero(kept)[-1]) + 1
         return first, max(first, stop)
+
+    def kept_until(self, place: int, low: int) -> int:
+        """The first place from `place` on whose unit is not kept; `low`: as in `keep`."""
+        step = _AT_FIRST
+        while True:
+            _, kept = self.keep(place, place + step, low, _NO_LIMIT)
+            if not kept.all():
+                return place + int(kept.argmin())
+            place, step = place + step, min(4 * step, _AT_ONCE)
 
     def keep(self, first: int, stop: int, low: int, high: int) -> tuple[Units, npt.NDArray[np.bool_]]:
         """The places [first, stop): old units whose messages are in the phy offsets [low, high), else blank ones."""
@@ -78,6 +92,14 @@ class OldQueue:
                 codes[codes <= MAX_EXT_ADDRESS] = 0
                 found[:] = False
         return found, codes, times
+
+    def _written(self, start: int) -> int:
+        """How many places of the file that begins at `start` come before its hole."""
+        path = self._paths.get(start)
+        if path is None:
+            return 0
+        with SparseFile(path) as file:
+            return min(-(-file.data_end() // QUEUE_UNIT_SIZE), self._in_file)
 
     def _read(self, first: int, stop: int) -> Units:
         units = np.zeros(stop - first, STORED_UNIT)
