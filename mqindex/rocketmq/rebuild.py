@@ -29,7 +29,13 @@ from mqindex.rocketmq.pipeline.builds import build_index_files, build_queue_file
 from mqindex.rocketmq.pipeline.in_turn import build_in_turn
 from mqindex.rocketmq.pipeline.log_end import find_after_end
 from mqindex.rocketmq.pipeline.parts import PARTS, check_parts
-from mqindex.rocketmq.pipeline.queue_splits import assign_queues, oddity_findings, queue_space, skipped_findings
+from mqindex.rocketmq.pipeline.queue_splits import (
+    FILE_BLOCK,
+    assign_queues,
+    oddity_findings,
+    queue_space,
+    skipped_findings,
+)
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues
 from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, assign, cut, extract
@@ -126,7 +132,7 @@ def rebuild(
     engine = require_seen(engine, paths)
     found, space = run_one(engine, _begin, order, "look at the files")
     elsewhere = _elsewhere(found, wanted)
-    wanted -= elsewhere.keys()
+    wanted = _built(order, found)
     announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {space}")
     report = start_report(RebuildReport(options.root), found)
     report.findings += elsewhere.values()
@@ -215,17 +221,25 @@ def _begin(order: _Order) -> tuple[Survey, str]:
     found, needed = read_again(lambda: _look(order))
     parent = os.path.dirname(order.out)
     free = disk.check_space(parent, needed)
-    return found, f"needs about {needed:,} bytes in {parent}, where {free}"
+    more = f", and {FILE_BLOCK:,} for each queue," if "consumequeue" in _built(order, found) else ""
+    return found, f"needs about {needed:,} bytes{more} in {parent}, where {free}"
 
 
 def _look(order: _Order) -> tuple[Survey, int]:
     found = survey(order.options)
     require_log(found)
-    return found, needed_space(found, order.parts)
+    return found, needed_space(found, _built(order, found))
+
+
+def _built(order: _Order, found: Survey) -> frozenset[str]:
+    return order.parts - _elsewhere(found, order.parts).keys()
 
 
 def needed_space(found: Survey, parts: Collection[str]) -> int:
-    """Bytes of the built files and of the runs needed for them, estimated from samples of the log."""
+    """Bytes of the built files and of the runs needed for them, estimated from samples of the log.
+
+    How many queues there are is not known before the log is read: full files are counted, not each queue's last one.
+    """
     entries, units = estimated_entries(found)
     hash_slot_num, index_num = found.geometry.value
     needed = 0
@@ -235,6 +249,7 @@ def needed_space(found: Survey, parts: Collection[str]) -> int:
     if "consumequeue" in parts:
         ext = EXT_UNIT.itemsize if found.queues.rules.ext_file_size is not None else 0
         needed += units * (UNIT.itemsize + layout.QUEUE_UNIT_SIZE + ext)
+        needed += units * layout.QUEUE_UNIT_SIZE // found.queues.rules.file_size * FILE_BLOCK
     return needed
 
 

@@ -47,8 +47,10 @@ def test_gives_the_brokers_files(shell: Shell, basic: Store, tmp_path: Path) -> 
 def test_says_beforehand_what_it_needs(shell: Shell, basic: Store, tmp_path: Path) -> None:
     done = shell("rebuild", basic.root, "--out", tmp_path / "out")
     assert done.err.startswith("mqindex: reads ")
-    assert f"in {tmp_path}, where " in done.err
+    assert f" bytes, and 4,096 for each queue, in {tmp_path}, where " in done.err  # how many these are shows the log
     assert done.err.count("\n") == 1
+    done = shell("rebuild", basic.root, "--out", tmp_path / "index", "--parts", "index")
+    assert f" bytes in {tmp_path}, where " in done.err
 
 
 def test_refuses_when_the_space_is_not_there(

@@ -18,11 +18,12 @@ from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.queue.unit_places import Oddities, fits_hole
 
-__all__ = ["assign_queues", "oddity_findings", "queue_space", "skipped_findings"]
+__all__ = ["FILE_BLOCK", "assign_queues", "oddity_findings", "queue_space", "skipped_findings"]
 
 _BATCH_UNITS = 1 << 20
 _BATCH_QUEUES = 256
-_BLOCK = 4096
+FILE_BLOCK = 4096
+"""What a file system takes at least for a file: its last block is not full."""
 
 
 def assign_queues(
@@ -84,20 +85,19 @@ def _pieces(run: UnitRun, queues: npt.NDArray[np.int64], borders: Sequence[int])
 
 def queue_space(runs: Sequence[UnitRun], rules: QueueRules, log_bytes: int) -> int:
     """Bytes that the files of all queues will take; they are sparse after their units."""
-    ends: dict[QueueName, list[int]] = {}
-    units = 0
+    known: dict[QueueName, tuple[int, int]] = {}  # how many places, and the last stop
+    per_file, units = rules.file_size // layout.QUEUE_UNIT_SIZE, 0
     for run in runs:
         units += run.units
-        rows = zip(run.queues["first"].tolist(), run.queues["stop"].tolist(), strict=True)
-        for name, (first, stop) in zip(run.names(), rows, strict=True):
-            known = ends.setdefault(name, [first, stop, 0])
-            hole = first - known[1]
-            known[2] += hole if hole > 0 and fits_hole(hole, log_bytes) else 0
-            known[1] = stop
-    per_file = rules.file_size // layout.QUEUE_UNIT_SIZE
-    blanks = sum(max(first, 0) % per_file + hole for first, _, hole in ends.values())
+        rows = zip(*(run.queues[field].tolist() for field in ("units", "first", "stop")), strict=True)
+        for name, (count, first, stop) in zip(run.names(), rows, strict=True):
+            places, before = known.get(name, (max(first, 0) % per_file, first))
+            hole = first - before
+            known[name] = places + count + (hole if hole > 0 and fits_hole(hole, log_bytes) else 0), stop
     ext = units * EXT_UNIT.itemsize if rules.ext_file_size is not None else 0
-    return (units + blanks) * layout.QUEUE_UNIT_SIZE + ext + len(ends) * _BLOCK
+    return ext + sum(
+        places * layout.QUEUE_UNIT_SIZE + -(-places // per_file) * FILE_BLOCK for places, _ in known.values()
+    )
 
 
 # ---- findings about queues
