@@ -106,6 +106,22 @@ def test_a_file_expires_under_a_query(bulk: bool, tmp_path: Path, monkeypatch: p
         assert found.tolist() == [3]
 
 
+def test_a_file_expires_under_a_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended with ClosedFileError, and the files after the one that expired were not flushed."""
+    with IndexService.open(tmp_path, hash_slot_num=3, index_num=4, writable=True) as service:
+        service.build_index("T", list("abcabc"), range(6), range(6))
+        flushed, flush = [], IndexFile.flush
+
+        def expire(file: IndexFile) -> None:
+            service.delete_expired_file(1 << 40)
+            flush(file)
+            flushed.append(file)
+
+        monkeypatch.setattr(IndexFile, "flush", expire)
+        service.flush()
+        assert tuple(flushed) == service.files
+
+
 def test_what_cannot_be_is_refused(tmp_path):
     with IndexService.open(tmp_path) as service:
         with pytest.raises(ReadOnlyFileError):

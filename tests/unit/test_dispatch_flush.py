@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.rocketmq import Checkpoint, MessageStore, NewMessage, verify
+from mqindex.rocketmq import Checkpoint, IndexService, MessageStore, NewMessage, verify
 from mqindex.rocketmq.dispatch import dispatch_flush
-from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
+from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
+from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
 CONFIG = {"maxHashSlotNum": 100, "maxIndexNum": 300, "mappedFileSizeCommitLog": 1 << 16}
 
@@ -54,3 +55,17 @@ def test_a_flush_says_that_the_checkpoint_could_not_be_written(tmp_path: Path, m
         store.flush()
     store.close()
     assert (tmp_path / "store" / "abort").exists()
+
+
+def test_a_full_index_file_that_expires_before_its_flush_is_left_out(tmp_path: Path) -> None:
+    """It ended `follow`: the thread asked a closed file for its header."""
+    place = tmp_path / "index"
+    with IndexService.open(place, hash_slot_num=3, index_num=4, writable=True) as index:
+        queues = ConsumeQueueTable.open(tmp_path / "consumequeue", writable=True)
+        flush = DispatchFlush(str(tmp_path / "checkpoint"), index, queues, lambda: Stored(0, 0))
+        with flush._lock:  # the thread waits
+            index.build_index("T", list("abcabcabc"), range(9), range(9))
+            assert len(index.delete_expired_file(1 << 40)) == 2
+        flush.close()
+        flush.check()
+        queues.close()

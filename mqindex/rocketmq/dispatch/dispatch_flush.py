@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from mqindex.errors import ClosedFileError
 from mqindex.files import disk
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.whole_file import replace_content
@@ -116,11 +117,17 @@ class DispatchFlush:
             self._error = error
 
     def _flush_index_file(self, file: IndexFile) -> None:
-        header = file.header
-        if header.index_count == 1:
-            return  # a flush would write a count that a broker's file without entries does not have yet
-        file.flush()
-        if file.is_write_full():
+        try:
+            header = file.header
+            if header.index_count == 1:
+                return  # a flush would write a count that a broker's file without entries does not have yet
+            file.flush()
+            full = file.is_write_full()
+        except ClosedFileError:
+            if self._index is None or file in self._index.files:
+                raise
+            return  # it expired meanwhile: its entries lead nowhere
+        if full:
             self._save(index_msg_timestamp=header.end_timestamp)
 
     def _flush_queues(self) -> None:

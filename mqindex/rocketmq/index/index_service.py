@@ -308,13 +308,12 @@ class IndexService(Closable):
 
     def flush(self) -> None:
         """Bring every file to the disk, headers included."""
-        for file in self.files:
-            file.flush()
+        self._asked(_flush)
 
     def close(self) -> None:
         """Close every file; may be called twice and changes no byte."""
         self._closed = True
-        for file in self._files:
+        for file in tuple(self._files):  # of which another thread may remove one
             file.close()
         self._held.close()
 
@@ -350,6 +349,11 @@ def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None
         geometry.require(paths, given, "given")
         return given
     return geometry.infer(paths) if paths else (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
+
+
+def _flush(files: tuple[IndexFile, ...]) -> None:
+    for file in files:
+        file.flush()
 
 
 def _answer(files: tuple[IndexFile, ...], full_key: str, most: int, begin: int, end: int) -> QueryOffsetResult:
