@@ -293,6 +293,11 @@ LOG_START_BEYOND_END = Kind("log-start-beyond-end", "error",
 LOG_START_BEYOND_EPOCH = Kind("log-start-beyond-epoch", "warning",
     "A log starts, by log-start-offset-checkpoint, after its first leader epoch begins, though a broker moves both.",
     "a broker hides what is before the start and deletes its segments: is the checkpoint this log dir's, and right?")
+LOG_LOST = Kind("log-lost", "error",
+    "A checkpoint of the log dir says that a log reached farther than its segments do: none is left, or after a clean "
+    "stop the last are not there.",
+    "a broker that starts goes on at offset {end}: as the leader it gives lost offsets again, and followers cut their "
+    "logs; as a follower it copies the leader's. Restore the files, or let a replica that has them lead first")
 META_PROPERTIES = Kind("meta-properties", "error",
     "The log dir's meta.properties cannot be read, and no broker starts.",
     "restore the file; every log dir of a broker has the same ids")

@@ -229,3 +229,42 @@ def test_the_metadata_log_is_recovered_at_every_start(log_dir: Path) -> None:
         assert str(finding.hint).startswith("a broker's recovery cuts"), path
         if report.start is not None:
             assert (names(report.start.cuts), names(report.start.deletes)) == ([torn.name], [f"{16:020d}.log"])
+
+
+# ---- logs that are shorter than the checkpoints say
+
+
+@pytest.mark.parametrize("checkpoint", ["recovery-point-offset-checkpoint", "replication-offset-checkpoint"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_partition_without_files_is_lost(checkpoint: str, closed: bool, log_dir: Path) -> None:
+    """It was clean, though a checkpoint says that there were records."""
+    (log_dir / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (log_dir / checkpoint).write_text("0\n1\ntopic 0 19\n")
+    if not closed:
+        (log_dir / ".kafka_cleanshutdown").unlink()
+    shutil.rmtree(log_dir / "topic-0")
+    (log_dir / "topic-0").mkdir()
+    report, start = look(log_dir)
+    (finding,) = report.findings
+    assert (finding.severity, finding.kind, finding.path) == ("error", "log-lost", str(log_dir / "topic-0"))
+    assert (finding.field, finding.expected, finding.got) == ("log_end_offset", f"19, by {checkpoint}", "no segment")
+    assert "goes on at offset 0: as the leader it gives lost offsets again" in str(finding.hint)
+    assert start.starts
+    (log_dir / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 19\n")  # all were deleted before
+    assert look(log_dir)[0].findings == []
+
+
+def test_the_last_segments_of_a_closed_log_are_lost(log_dir: Path) -> None:
+    for path in (log_dir / "topic-0").glob(f"{16:020d}.*"):
+        path.unlink()
+    report, _ = look(log_dir)
+    assert [(one.kind, one.got) for one in report.findings if one.severity == "error"] == [("log-lost", "16")]
+    unclean(log_dir, "0\n1\ntopic 0 19\n")
+    assert "log-lost" not in [one.kind for one in look(log_dir)[0].findings]  # a crash may have cut it
+
+
+def test_a_stray_directory_without_files_has_lost_nothing(log_dir: Path) -> None:
+    """Its partition may be in another log dir, which the checkpoints name too."""
+    shutil.rmtree(log_dir / "topic-0")
+    (log_dir / f"topic-0.{32 * 'a'}-stray").mkdir()
+    assert look(log_dir)[0].findings == []

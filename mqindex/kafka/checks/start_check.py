@@ -40,17 +40,18 @@ from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Survey
 from mqindex.report import Finding, Kind, Obstacle
 
-__all__ = ["StartFiles", "look_at_start"]
+__all__ = ["HIGH_WATERMARKS", "RECOVERY_POINTS", "StartFiles", "look_at_start"]
 
 _NUMBERED: Final = (".log", *(f".{kind}" for kind in IndexKind), ".snapshot", ".cleaned", ".swap")
 _OFFLINE: Final = "a broker puts the log dir offline, and stops if it has no other"
 _UNREAD: Final = f"no checkpoint that a broker reads: {_OFFLINE}"
-_RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 _CLEANED: Final = "cleaner-offset-checkpoint"
 _CHECKPOINTS: Final = {  # what a broker does without the entries; and from 3.1 on, where one's number cannot be read
-    _RECOVERY_POINTS: ("reads every segment after an unclean stop",) * 2,
+    RECOVERY_POINTS: ("reads every segment after an unclean stop",) * 2,
     "log-start-offset-checkpoint": ("starts every log at its first segment",) * 2,
-    "replication-offset-checkpoint": ("finds out anew what is replicated", "serves no partition of the log dir"),
+    HIGH_WATERMARKS: ("finds out anew what is replicated", "serves no partition of the log dir"),
     _CLEANED: ("compacts every log from its beginning", "compacts no log"),
 }
 _OF_RAFT: Final = ("bootstrap.checkpoint", METADATA_LOG)
@@ -62,7 +63,8 @@ class StartFiles:
     """What prevents a start, what it would delete whatever the logs hold, and who holds the lock.
 
     `possible`: what prevents one or not, by something of the broker that is not known. `points`: up to which offset the
-    log of a partition was on the disk. `cleaned`: up to which it was compacted, None: not known.
+    log of a partition was on the disk. `replicated`: up to which all replicas had it. `cleaned`: up to which it was
+    compacted, None: not known.
     """
 
     lock: lock.Holder
@@ -72,6 +74,7 @@ class StartFiles:
     deletes: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     points: Offsets = field(default_factory=dict)
+    replicated: Offsets = field(default_factory=dict)
     cleaned: Offsets | None = None
 
     def stop(self, kind: Kind, path: str, reason: str, brokers: str = "every") -> None:
@@ -180,8 +183,10 @@ def _look_at_checkpoints(found: Survey, look: StartFiles) -> None:
             fields = (error.field, error.expected, error.got)
             look.findings.append(kind.finding(path, None, *fields, consequence=consequence, effect=effect))
         else:
-            if name == _RECOVERY_POINTS:
+            if name == RECOVERY_POINTS:
                 look.points = offsets
+            elif name == HIGH_WATERMARKS:
+                look.replicated = offsets
             elif name == _CLEANED and disk.is_there(path):
                 look.cleaned = offsets
 

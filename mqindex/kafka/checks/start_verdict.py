@@ -12,12 +12,13 @@ from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.partition_check import gaps
 from mqindex.kafka.checks.segment_check import CheckedSegment
-from mqindex.kafka.checks.start_check import StartFiles, look_at_start
+from mqindex.kafka.checks.start_check import HIGH_WATERMARKS, RECOVERY_POINTS, StartFiles, look_at_start
 from mqindex.kafka.checks.transaction_check import is_refused_version, refused_entry
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.leader_epochs import CHECKPOINT
 from mqindex.kafka.partition.offset_checkpoint import entry_name
+from mqindex.kafka.partition.partition_files import partition_name
 from mqindex.kafka.partition.producer_state import NEVER, kept_snapshots
 from mqindex.report import Finding, Obstacle, Start
 
@@ -53,6 +54,7 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
     for one in diagnosis.partitions:
         name = entry_name(one.partition.path)
         _load(one, look.points.get(name, 0), done)
+        done.findings += _lost(one, name, look)
         cleaned = None if look.cleaned is None else look.cleaned.get(name, 0)
         own = cleaned == 0 and not name.endswith("-future")  # which gets what was compacted under another name
         done.findings += gaps(one.segments, one.partition.log_start, cleaned, own=own)
@@ -68,6 +70,37 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
         lock_holder=look.lock_holder,
     )
     return start, look.findings + done.findings
+
+
+def _lost(one: DiagnosedPartition, name: str, look: StartFiles) -> list[Finding]:
+    """A log that is shorter than a checkpoint says, though all that its files hold is whole.
+
+    An empty directory has no log at all: no broker leaves one, as each log has an active segment. One that was not
+    closed may have lost its end by a crash, and while a broker writes, its log and its checkpoints differ.
+    Source: Kafka 3.8.0 `LogLoader.recoverLog`, `UnifiedLog.updateHighWatermark`.
+    """
+    partition, named = one.partition, partition_name(one.partition.path)
+    known, checkpoint = max(
+        (look.points.get(name, 0), RECOVERY_POINTS), (look.replicated.get(name, 0), HIGH_WATERMARKS)
+    )
+    if named is None or named.state == "stray":
+        return []
+    end = _whole_end(one)
+    if end is None or end >= known:
+        return []
+    got = str(end) if partition.segments else "no segment"
+    return [
+        catalogue.LOG_LOST.finding(partition.path, None, "log_end_offset", f"{known}, by {checkpoint}", got, end=end)
+    ]
+
+
+def _whole_end(one: DiagnosedPartition) -> int | None:
+    """Where a log ends that a broker has closed, or of which nothing is left; None: not known, or told elsewhere."""
+    if not one.partition.segments:
+        return one.partition.log_start
+    last = one.segments[-1]
+    closed = one.partition.clean and last.readable and not last.gone and last.refusal is None and not last.cut
+    return last.end if closed and last.found_end == last.end else None
 
 
 def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
