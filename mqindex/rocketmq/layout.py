@@ -284,11 +284,11 @@ def index_file_size(hash_slot_num: int, index_num: int) -> int:
 
 
 def given_geometry(
-    hash_slot_num: int | None, index_num: int | None, *, least: int = 2
+    hash_slot_num: int | None, index_num: int | None, *, least: int = 2, name: str = "index_num"
 ) -> tuple[int | None, int | None]:
     """The two numbers of a geometry, as every call takes them; None: not given.
 
-    least : of `index_num`; 1 for a single file, which then never takes an entry.
+    least : of `index_num`; 1 for a single file, which then never takes an entry. name : what it was given as.
 
     >>> given_geometry(5, None)
     (5, None)
@@ -300,7 +300,7 @@ def given_geometry(
     mqindex.errors.GeometryError: a file of this geometry holds no entry: expected index_num 2 or more, got 1
     """
     slots = None if hash_slot_num is None else _positive("hash_slot_num", hash_slot_num)
-    entries = None if index_num is None else _capacity(index_num, least)
+    entries = None if index_num is None else _capacity(index_num, least, name)
     return slots, entries
 
 
@@ -309,11 +309,11 @@ def whole_geometry(hash_slot_num: int, index_num: int, *, least: int = 2) -> tup
     return _positive("hash_slot_num", hash_slot_num), _capacity(index_num, least)
 
 
-def _capacity(index_num: int, least: int) -> int:
+def _capacity(index_num: int, least: int, name: str = "index_num") -> int:
     """Entry 0 is never used: a broker with maxIndexNum 1 creates files without end for its first key."""
-    number = _positive("index_num", index_num)
+    number = _positive(name, index_num)
     if number < least:
-        raise GeometryError("a file of this geometry holds no entry", expected="index_num 2 or more", got=number)
+        raise GeometryError("a file of this geometry holds no entry", expected=f"{name} 2 or more", got=number)
     return number
 
 

@@ -206,7 +206,7 @@ def store_options(
     missing = [name for name in _OF_WHOLE_CONF if broker_conf is not None and said[name] is None]
     said |= {name: _OF_WHOLE_CONF[name] for name in missing}
     with blamed_on(broker_conf):
-        layout.given_geometry(*(said[name] for name in _GEOMETRY))
+        layout.given_geometry(*(said[name] for name in _GEOMETRY), name=_NUMBERS["index_num"])
     given = {**dict.fromkeys(_NUMBERS), **short}
     return StoreOptions(
         root=root,

@@ -229,12 +229,13 @@ def test_a_geometry_of_no_entry_is_refused_by_every_command(
         ["info", index], ["dump", basic.index_files[0]], ["query", basic.root, "--topic", "AaTopic", key],
         ["repair", basic.root], ["rebuild", basic.root, "--out", "out"], ["follow", basic.root, "--out", "out"],
     ):  # fmt: skip
-        for option, file in ((["--index-num", "1"], ""), (["--broker-conf", "broker.conf"], "broker.conf: ")):
+        for option, said in (
+            (["--index-num", "1"], "expected index_num"),
+            (["--broker-conf", "broker.conf"], "broker.conf: expected maxIndexNum"),
+        ):
             done = shell(*command, *option)
             assert (done.status, done.out) == (2, "")
-            assert done.err == (
-                f"mqindex: a file of this geometry holds no entry: {file}expected index_num 2 or more, got 1\n"
-            )
+            assert done.err == f"mqindex: a file of this geometry holds no entry: {said} 2 or more, got 1\n"
     assert shell("optimize", basic.root, "--out", "out", "--index-num", "1").status == 2
     assert basic.contents() == before
     assert not (tmp_path / "out").exists()
