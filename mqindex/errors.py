@@ -113,7 +113,9 @@ def reason(error: Exception) -> str:
 
 
 def path_of(name: str, path: Any) -> str:
-    """A path that a caller gives, as str; `TypeError`, naming the argument: bytes, or no path.
+    """A path that a caller gives, as str; `TypeError`, naming the argument: bytes, or no path; `ValueError`: empty.
+
+    An empty one would be the current directory; it is a variable that was not set.
 
     >>> path_of("store", b"/data/store")
     Traceback (most recent call last):
@@ -122,6 +124,8 @@ def path_of(name: str, path: Any) -> str:
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
         raise TypeError(f"{name}: expected a str or a path, got {text!r:.80}")
+    if not text:
+        raise ValueError(f"{name}: expected a path, got an empty one")
     return text
 
 

@@ -38,7 +38,7 @@ class Place(click.types.StringParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """An empty one is a shell's variable that is not set; `s3://` would be a directory of that name."""
-        if value == "" and param is not None and param.metavar != "BACKUP":  # which is asked for what there is
+        if value == "":
             self.fail("expected a path, got an empty one", param, ctx)
         if is_url(value) and not self.elsewhere:
             what = "only `mqindex query` looks keys up in files elsewhere; copy them here, or mount their place"

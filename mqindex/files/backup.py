@@ -10,14 +10,17 @@ import errno
 import itertools
 import os
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from mqindex.errors import FileStateError, path_of
 from mqindex.files import disk, staging
 from mqindex.files.backup_record import recorded
 from mqindex.files.copying import copy_whole, remove_whole
 
-__all__ = ["backup_in", "find_backups", "homes_above", "keep", "move_aside"]
+__all__ = ["NO_BACKUP", "backup_in", "find_backups", "homes_above", "keep", "move_aside"]
 
+NO_BACKUP: Final = "*"
+"""In the place of a backup's name: none is named."""
 _PREFIX = "mqindex-backup-"
 
 
@@ -32,11 +35,11 @@ def backup_in(directories: Iterable[str]) -> str:
 def find_backups(backup: str | os.PathLike[str], root: str, homes: Collection[str]) -> list[str]:
     """The backups of this name in those directories of `root`.
 
-    backup : a path, which chooses one directory; a name, or `<root>/*/<name>`: every directory that has it; empty: the
-        error names those that are there.
+    backup : a path, which chooses one directory; a name, or `<root>/*/<name>`: all that have it; `NO_BACKUP`:
+        the error names those that are there.
     """
     given = path_of("backup", backup).rstrip(os.sep)
-    if not given:
+    if given == NO_BACKUP:
         there = _names(homes)
         raise FileStateError(
             "no backup is named" if there else "no backup is there", path=root,

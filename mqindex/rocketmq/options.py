@@ -340,8 +340,8 @@ def given_directories(name: str, given: Any) -> list[str]:
         if not isinstance(directory, (str, os.PathLike)):
             raise TypeError(f"{name}: expected one directory or more, got {directory!r:.60}")
     found = [path_of(name, directory) for directory in directories]
-    if not found or not all(found):
-        raise ValueError(f"{name}: expected one directory or more, got {'an empty name' if found else 'none'}")
+    if not found:
+        raise ValueError(f"{name}: expected one directory or more, got none")
     return found
 
 

@@ -358,7 +358,10 @@ def test_an_empty_path_is_a_variable_that_is_not_set(
     monkeypatch.chdir(tmp_path / "empty")
     of_paths = (["report", "", "--out", tmp_path / "page"], ["verify", ""], ["info", ""])
     of_options = ([name, basic.root, "--out", ""] for name in ("rebuild", "optimize", "follow", "report"))
-    for line in (*of_paths, *of_options, ["verify", basic.root, "--commitlog", ""]):
+    for line in (
+        *of_paths, *of_options, ["verify", basic.root, "--commitlog", ""],
+        ["repair", basic.root, "--undo", ""], ["repair", "", "--undo"],
+    ):  # fmt: skip
         done = shell(*line)
         assert (done.status, "expected a path, got an empty one" in done.err) == (2, True)
     assert os.listdir() == []

@@ -18,6 +18,7 @@ from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import lock
+from mqindex.files.backup import NO_BACKUP
 from mqindex.files.backup_record import RECORD
 from tests.crash import test_kafka_repair
 from tests.crash.test_repair import OPTIONS, SITUATIONS, broken
@@ -242,10 +243,10 @@ def test_an_undo_that_was_killed_is_finished_whatever_came_before_it(runner: Run
 def test_who_names_no_backup_is_told_which_there_are(tmp_path: Path) -> None:
     root = store("spoilt", tmp_path)
     with pytest.raises(FileStateError, match="no backup is there"):
-        rocketmq.undo_repair(root, "")
+        rocketmq.undo_repair(root, NO_BACKUP)
     name = Path(str(rocketmq.repair(root, engine=ONE, **OPTIONS).backup)).name
     with pytest.raises(FileStateError, match=f"one of {name}"):
-        rocketmq.undo_repair(root, "")
+        rocketmq.undo_repair(root, NO_BACKUP)
     with pytest.raises(FileNotFoundError, match=f"no such backup; there is {name}"):
         rocketmq.undo_repair(root, "mqindex-backup-19700101T000000Z")
 

@@ -413,3 +413,26 @@ def test_a_commit_log_is_a_directory(wrong: Any, got: str, tmp_path: Path) -> No
             call(root, commitlog=wrong)
     with pytest.raises(TypeError, match=sentence):
         rocketmq.rebuild(root, tmp_path / "out", commitlog=wrong)
+
+
+def test_an_empty_path_is_refused_in_every_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was the current directory, or a file that is not there, or asked which backups there are."""
+    root = case("basic-493").unpack(tmp_path)
+    monkeypatch.chdir(root)
+    calls: dict[str, Callable[[], object]] = {
+        "store": lambda: rocketmq.verify(""),
+        "out": lambda: rocketmq.rebuild(root, ""),
+        "backup": lambda: rocketmq.undo_repair(root, ""),
+        "commitlog": lambda: rocketmq.verify(root, commitlog=[""]),
+        "config": lambda: rocketmq.verify(root, config=""),
+        "root": lambda: MessageStore.open(""),
+        "path": lambda: IndexFile.open(""),
+        "directory": lambda: kafka.verify(""),
+        "log_path": lambda: kafka.LogSegment.open(""),
+    }
+    said = {}
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match="empty") as told:
+            call()
+        said[name] = str(told.value)
+    assert said == {name: f"{name}: expected a path, got an empty one" for name in calls}

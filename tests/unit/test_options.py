@@ -120,7 +120,7 @@ def test_a_mapping_may_hold_no_blanks_either(value):
         ("listenPort=-1", "listenPort: expected a whole number"),
         ("mappedFileSizeCommitLog=0", "mappedFileSizeCommitLog: expected a whole number from 1"),
         ("brokerIP1=10.0.0.300", "brokerIP1: expected an IP address, got '10.0.0.300'"),
-        ("maxIndexNum=1", "expected index_num 2 or more"),
+        ("maxIndexNum=1", "expected maxIndexNum 2 or more"),
     ],
 )
 def test_a_setting_that_is_wrong_names_its_file(tmp_path, line, says):

@@ -12,6 +12,7 @@ from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, repo
 from mqindex.cli.output import print_line
 from mqindex.cli.reports import finished, print_actions, print_summary, way_back
 from mqindex.cli.trouble import true_from_here
+from mqindex.files.backup import NO_BACKUP
 from mqindex.report import Catalogue, RepairReport
 from mqindex.wording.reports import work_done
 
@@ -26,7 +27,7 @@ __all__ = ["command"]
     "--undo",
     metavar="BACKUP",
     is_flag=False,
-    flag_value="",
+    flag_value=NO_BACKUP,
     help="Put back what a repair moved to this backup, and do nothing else; without BACKUP: name those that are there.",
 )
 @parts_option
