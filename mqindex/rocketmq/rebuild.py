@@ -19,7 +19,7 @@ from mqindex.errors import path_of
 from mqindex.files import disk, output_place, staging
 from mqindex.files.publication import Publication
 from mqindex.report import Finding, RebuildReport
-from mqindex.rocketmq import layout
+from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.unknown import Unknown, tags_matter, unknown_settings
 from mqindex.rocketmq.log.expiry import read_again
@@ -135,7 +135,7 @@ def rebuild(
     wanted = _built(order, found)
     announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {space}")
     report = start_report(RebuildReport(options.root), found)
-    report.findings += elsewhere.values()
+    report.findings += [*elsewhere.values(), *_emptied(found)]
     with scratch_in(engine, os.path.dirname(order.out)) as (seeing, scratch):
         splits = cut(
             found.spans,
@@ -183,6 +183,13 @@ def _elsewhere(found: Survey, wanted: frozenset[str]) -> dict[str, Finding]:
     if "consumequeue" in wanted and found.queues.rocksdb is not None:
         said["consumequeue"] = queues_elsewhere(found.queues.rocksdb)
     return said
+
+
+def _emptied(found: Survey) -> list[Finding]:
+    """These did not expire: no broker starts with them."""
+    size = found.options.mapped_file_size or (found.spans[0].stop - found.spans[0].file_start if found.spans else None)
+    kind = catalogue.LOG_FILE_LENGTH
+    return [kind.finding(path, expected=size, got=0, who="a broker") for path in found.emptied]
 
 
 def _unknown(engine: Engine, found: Survey, extracted: Extracted, wanted: frozenset[str]) -> list[Unknown]:

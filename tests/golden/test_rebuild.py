@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from mqindex.engines import LocalEngine
-from mqindex.rocketmq import rebuild
+from mqindex.rocketmq import rebuild, verify
 from tests.reference.rebuild import build_index_bytes, log_files
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase, case
+from tests.support.small_store import OPTIONS, make_small_store
 from tests.support.tree import contents, identities, index_bytes, index_paths, scraps
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
@@ -96,6 +97,24 @@ def test_other_log_under_the_index_is_what_counts(under: str, tmp_path: Path) ->
     rebuild(root, tmp_path / "out", commitlog=other / "commitlog")
     expected = build_index_bytes(log_files(other / "commitlog"), *case(under).geometry, tags=False)
     assert index_bytes(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("parts", [["index"], None])
+def test_a_first_file_of_the_log_that_was_cut_to_nothing_has_not_expired(
+    parts: list[str] | None, tmp_path: Path
+) -> None:
+    """The report was without an error, though no broker starts on that log, as verify says."""
+    root = make_small_store(tmp_path / "store")
+    files = sorted((root / "commitlog").iterdir())
+    size = files[0].stat().st_size
+    (root / "commitlog" / f"{len(files) * size:020d}").touch()  # the newest is just made
+    assert rebuild(root, tmp_path / "whole", parts=parts, engine=LocalEngine(1), **OPTIONS).ok
+    files[0].write_bytes(b"")
+    report = rebuild(root, tmp_path / "out", parts=parts, engine=LocalEngine(1), **OPTIONS)
+    lost = [(one.severity, one.kind, one.path, one.expected, one.got) for one in report.findings]
+    assert lost == [("error", "log-file-length", str(files[0]), size, 0)]
+    verified = [one for one in verify(root, engine=LocalEngine(1), **OPTIONS).findings if one.kind == lost[0][1]]
+    assert [(one.path, one.expected, one.got) for one in verified] == [lost[0][2:]]
 
 
 def test_log_in_several_directories_is_one_log(golden_store: GoldenStore, tmp_path: Path) -> None:

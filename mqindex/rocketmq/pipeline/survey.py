@@ -21,7 +21,7 @@ from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger, refuse_entries_after
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
-from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
+from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, data_end, last_file_with_frames
 from mqindex.rocketmq.options import StoreOptions, store_options
 from mqindex.rocketmq.pipeline.log_gone import find_log_gone, first_phy_offsets
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
@@ -54,7 +54,7 @@ class Survey:
     `geometry_known`: `geometry` is not a guess. `log_gone`: why the log cannot be complete. `held`: the repair that
     made the survey holds the store's lock, so no broker runs.
     `index_directories`: directories where index files belong. `unread`: errors of files that could not be read, so
-    what they show of the settings is not known.
+    what they show of the settings is not known. `emptied`: files of the log that have no byte, before its last.
     """
 
     options: StoreOptions
@@ -70,6 +70,7 @@ class Survey:
     log_gone: Finding | None = None
     held: bool = False
     unread: tuple[OSError, ...] = ()
+    emptied: tuple[str, ...] = ()
 
     @property
     def tags(self) -> Tags:
@@ -102,7 +103,7 @@ def survey(options: StoreOptions) -> Survey:
 def _survey(options: StoreOptions) -> Survey:
     store.require_store(options.root)
     refuse_dledger(options)
-    files = _log_files(options)
+    files, skipped = _log_files(options)
     spans = _spans(files)
     gone = find_log_gone(options, files, spans)
     if gone is not None and not spans:
@@ -128,6 +129,7 @@ def _survey(options: StoreOptions) -> Survey:
         index_directories=tuple(directories),
         log_gone=gone,
         unread=tuple(unread),
+        emptied=_emptied(files, skipped),
     )
 
 
@@ -169,7 +171,7 @@ def refuse_log_gone(gone: Finding | None) -> None:
 def log_gone_from(root: str, directories: Sequence[str]) -> Finding | None:
     """Why a store's log in these directories cannot be complete, for who reads it without a survey."""
     options = store_options(root, commitlog=directories)
-    files = _log_files(options)
+    files, _ = _log_files(options)
     return find_log_gone(options, files, _spans(files))
 
 
@@ -232,8 +234,9 @@ def estimated_entries(found: Survey) -> tuple[int, int]:
     return (entries * found.log_bytes // read, units * found.log_bytes // read) if read else (0, 0)
 
 
-def _log_files(options: StoreOptions) -> list[LogFile]:
-    """The log's files. With other files only it is no log: as an empty one, it would cost the store its index."""
+def _log_files(options: StoreOptions) -> tuple[list[LogFile], list[Skipped]]:
+    """The log's files, and what was skipped. With other files only it is no log: as an empty one, it would cost the
+    store its index."""
     directories = options.commitlog
     try:
         files, skipped = plain_log_files(directories)
@@ -241,7 +244,7 @@ def _log_files(options: StoreOptions) -> list[LogFile]:
         if find_log_gone(options, (), ()) is None:
             store.require_parts(options.root)
             raise
-        return []
+        return [], []
     if not files and any(_is_stranger(os.path.basename(one.path)) for one in skipped):
         raise FileStateError(
             "no file of a commit log",
@@ -249,7 +252,13 @@ def _log_files(options: StoreOptions) -> list[LogFile]:
             expected=f"names of {_NAME_DIGITS} digits",
             hint="give the directory that holds them: commitlog= (--commitlog)",
         )
-    return files
+    return files, skipped
+
+
+def _emptied(files: list[LogFile], skipped: list[Skipped]) -> tuple[str, ...]:
+    """A broker makes the newest file empty, and cuts none: what those before it held is lost."""
+    last = files[-1].start if files else 0
+    return tuple(one.path for one in skipped if one.reason == EMPTY and int(os.path.basename(one.path)) < last)
 
 
 def _is_stranger(name: str) -> bool:
