@@ -9,17 +9,18 @@ import struct
 import threading
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mqindex.engines import LocalEngine
-from mqindex.rocketmq import MessageStore, NewMessage, rebuild, repair, verify
+from mqindex.files.backup_record import RECORD
+from mqindex.rocketmq import MessageStore, NewMessage, optimize, rebuild, repair, undo_repair, verify
 from tests.crash.test_repair import OPTIONS as REPAIR_OPTIONS
 from tests.crash.test_repair import SITUATIONS, check_nothing_lost, check_old_or_new
 from tests.powercut.disk import Disk
 from tests.support.small_store import OPTIONS, make_small_store
 from tests.support.tree import contents, scraps
 
-__all__ = ["TRIALS", "WORD", "Publication", "Repair", "Trial", "Writer"]
+__all__ = ["TRIALS", "WORD", "InPlace", "Optimize", "Publication", "Repair", "Trial", "Undo", "Writer"]
 
 WORD = struct.Struct("=qqqq")
 ONE = LocalEngine(1)
@@ -173,64 +174,116 @@ class Publication(Trial):
         assert scraps(self.disk.root) == [], scraps(self.disk.root)
 
 
-# ---- a repair
+# ---- what changes a store in place
 
 
-class Repair(Trial):
-    """Every file is the old or the new one, nothing of the old ones is gone, and a second repair finishes."""
+class InPlace(Trial):
+    """Every file is the old or the new one, nothing of the old ones is gone, and a second call finishes."""
 
-    name = "repair"
     most_words = 0
+    situations: tuple[str, ...] = ("",)
 
     def __init__(self, disk: Disk, source: random.Random) -> None:
         super().__init__(disk, source)
         self.number = 0
-        self.states: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
+        self.states: dict[str, dict[str, str]] = {}
+        self.root = disk.root / "store"
+
+    def make(self, situation: str) -> None:
+        """The store before; there is none."""
+        raise NotImplementedError
+
+    def change(self) -> None:
+        """What may be interrupted, and again."""
+        raise NotImplementedError
 
     def begin(self) -> None:
-        situation = [*SITUATIONS][self.number % len(SITUATIONS)]
+        situation = self.situations[self.number % len(self.situations)]
         self.number += 1
-        root = self.disk.root / "store"
         if situation not in self.states:
-            self._make(root, situation)
-            old, begun = contents(root), time.monotonic()
-            self._repair(root)
+            self._make(situation)
+            begun = time.monotonic()
+            self.change()
             self.most_seconds = 1.3 * (time.monotonic() - begun)
-            self.states[situation] = old, contents(root)
-        self._make(root, situation)
-        self.old, self.new = self.states[situation]
+            self.states[situation] = contents(self.root)
+        self._make(situation)
+        self.old, self.new = contents(self.root), self.states[situation]
         self.disk.sync()
 
-    def _make(self, root: Path, situation: str) -> None:
-        shutil.rmtree(root, ignore_errors=True)
-        make_small_store(root, unclean=True)
-        SITUATIONS[situation](root)
-
-    def _repair(self, root: Path) -> Any:
-        return repair(root, engine=ONE, **REPAIR_OPTIONS)
+    def _make(self, situation: str) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.make(situation)
 
     def work(self, answer: int) -> None:
-        self._repair(self.disk.root / "store")
+        self.change()
         os.write(answer, WORD.pack(0, 0, 0, 0))
         time.sleep(60)
 
     def check(self, words: list[tuple[int, ...]]) -> None:
-        root = self.disk.root / "store"
-        check_old_or_new(self.old, self.new, root)
-        check_nothing_lost(self.old, root)
+        check_old_or_new(self.old, self.new, self.root)
+        self._check_nothing_lost()
         if words:
-            other = _live(contents(root)).items() ^ _live(self.new).items()
-            assert not other, f"a repair that had ended is not on the disk: {sorted(other)}"
-        self._repair(root)
-        assert not (other := _live(contents(root)).items() ^ _live(self.new).items()), (
-            f"a second repair: {sorted(other)}"
+            other = _live(contents(self.root)).items() ^ _live(self.new).items()
+            assert not other, f"a change that had ended is not on the disk: {sorted(other)}"
+        self.change()
+        assert not (other := _live(contents(self.root)).items() ^ _live(self.new).items()), (
+            f"a second call: {sorted(other)}"
         )
-        check_nothing_lost(self.old, root)
-        assert scraps(root) == [], scraps(root)
+        self._check_nothing_lost()
+        assert scraps(self.root) == [], scraps(self.root)
+
+    def _check_nothing_lost(self) -> None:
+        held = {path: content for path, content in self.old.items() if not path.endswith(RECORD)}
+        check_nothing_lost(held, self.root)
+
+
+class Repair(InPlace):
+    """A repair of stores that are broken in several ways."""
+
+    name = "repair"
+    situations = tuple(SITUATIONS)
+
+    def make(self, situation: str) -> None:
+        make_small_store(self.root, unclean=True)
+        SITUATIONS[situation](self.root)
+
+    def change(self) -> None:
+        repair(self.root, engine=ONE, **REPAIR_OPTIONS)
+
+
+class Undo(Repair):
+    """A repair that is taken back. Once that is done there is no backup to call it with again."""
+
+    name = "undo"
+
+    def make(self, situation: str) -> None:
+        super().make(situation)
+        self.backup = Path(str(repair(self.root, engine=ONE, **REPAIR_OPTIONS).backup))
+
+    def change(self) -> None:
+        if self.backup.is_dir():
+            undo_repair(self.root, self.backup)
+
+
+class Optimize(InPlace):
+    """Index files are ordered, and get their fences and the key filter, which never lead a look-up astray."""
+
+    name = "optimize"
+
+    def make(self, situation: str) -> None:
+        make_small_store(self.root)
+
+    def change(self) -> None:
+        optimize(self.root, self.root, overwrite=True, engine=ONE)
+
+    def check(self, words: list[tuple[int, ...]]) -> None:
+        report = verify(self.root, deep=True, engine=ONE, **REPAIR_OPTIONS)
+        assert not report.findings, report.findings[:3]
+        super().check(words)
 
 
 def _live(held: dict[str, str]) -> dict[str, str]:
     return {path: content for path, content in held.items() if not path.startswith(("mqindex-backup-", ".mqindex-"))}
 
 
-TRIALS = (Writer, Publication, Repair)
+TRIALS = (Writer, Publication, Repair, Undo, Optimize)
