@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqindex.report import Finding, Report, Start
+from mqindex.report import Finding, Obstacle, Report, Start
 from mqindex.rocketmq import IndexFile, repair, verify
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from tests.support.golden import BASIC, case
@@ -253,11 +253,69 @@ def test_a_cut_last_file_stops_every_broker(store: Path, version: str) -> None:
 
 
 def test_a_given_file_size_that_the_log_has_not(tmp_path: Path) -> None:
-    """The one file of a young log does not tell what is configured: nothing is said unless it is given."""
     root = case("rolls-493").unpack(tmp_path)
     size = log_paths(root)[0].stat().st_size
     assert start_of(verify(root, config={"mappedFileSizeCommitLog": str(size)})).starts is True
     assert start_of(verify(root, config={"mappedFileSizeCommitLog": str(2 * size)})).starts is False
+
+
+def test_the_length_of_the_only_log_file_is_not_guessed(tmp_path: Path) -> None:
+    """Its one file was cut, and a broker was said to start: the length that it has was taken for the one set."""
+    root = case("rolls-493").unpack(tmp_path)
+    (path,) = log_paths(root)
+    os.truncate(path, path.stat().st_size - 4096)
+    size = path.stat().st_size
+    report = verify(root, **OLD)
+    assert start_of(report).starts is None
+    assert start_of(report).obstacles[0] == Obstacle(
+        str(path), f"{size} bytes, not {1 << 30}, the default", f"unless mappedFileSizeCommitLog is {size}"
+    )
+    (finding,) = [one for one in told(report, "file-length-unknown") if one.path == str(path)]
+    assert (finding.severity, finding.expected, finding.got) == ("warning", 1 << 30, size)
+    assert "--broker-conf FILE" in (finding.hint or "")
+
+
+def test_a_log_file_of_another_length_than_the_other_stops_every_broker(store: Path) -> None:
+    """With the first of two files cut, no file reaches to the next one: lengths were not compared at all."""
+    first, last = log_paths(store)
+    os.truncate(first, first.stat().st_size - 4096)
+    report = verify(store, **OLD)
+    assert start_of(report).starts is False
+    assert [one.path for one in told(report, "log-file-length")] == [str(first)]
+    assert start_of(report).obstacles[0].path == str(first) != str(last)
+
+
+@pytest.mark.parametrize(
+    ("directory", "setting", "size"),
+    [
+        ("consumequeue", "mappedFileSizeConsumeQueue", 160),
+        ("consumequeue_ext", "mappedFileSizeConsumeQueueExt", 800),
+    ],
+)
+def test_the_length_of_queue_files_that_may_all_be_cut_is_not_guessed(
+    tmp_path: Path, directory: str, setting: str, size: int
+) -> None:
+    root = case("ipv6-batch-ext-493").unpack(tmp_path)
+    files = sorted(path for path in (root / directory).rglob("*") if path.is_file())
+    before = files[0].stat().st_size
+    assert [start_of(verify(root, config=config)).starts for config in ({}, {setting: before})] == [True, True]
+    for path in files:
+        os.truncate(path, size)
+    report = verify(root, **OLD)
+    assert start_of(report).starts is None
+    assert [one.brokers for one in start_of(report).obstacles] == [f"unless {setting} is {size}"]
+    assert [(one.path, one.got) for one in told(report, "file-length-unknown")] == [(str(files[0]), size)]
+    assert [start_of(verify(root, config={setting: told})).starts for told in (before, size)] == [False, True]
+
+
+def test_files_of_the_default_length_are_no_question(tmp_path: Path) -> None:
+    """Of one file each: what a broker makes that is not told another length."""
+    root = case("medium-493").unpack(tmp_path)
+    assert start_of(verify(root)).starts is None
+    for path in (root / "consumequeue").rglob("*"):
+        if path.is_file():
+            os.truncate(path, 6_000_000)
+    assert (start_of(verify(root)).starts, told(verify(root), "file-length-unknown")) == (True, [])
 
 
 def test_a_stray_file_in_a_queue_stops_a_broker(store: Path) -> None:

@@ -16,7 +16,7 @@ from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter
 
 ONE = LocalEngine(1)
 GIVEN = {"hash_slot_num": 500, "index_num": 5000}
-WITHOUT_QUEUES = {"queue-file-size-unknown", "queue-missing"}
+WITHOUT_QUEUES = {"file-length-unknown", "queue-file-size-unknown", "queue-missing"}  # and one file of a log
 
 
 class Store:

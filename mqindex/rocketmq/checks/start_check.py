@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from mqindex.files.regular import reading
 from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Kind, Obstacle, Start
 from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.checks import start_files
 from mqindex.rocketmq.checks.config_files import CONFIG_FILES, EVERY, TIMER_METRICS, config_findings, refusal
 from mqindex.rocketmq.checks.recovery import NOT_KNOWN, OFFSET_SINCE, Recovery, needs_offset, recoveries
@@ -48,6 +49,14 @@ _EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
 _LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
 _QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _BATCH = "BatchCQ"
+
+
+class _Length(NamedTuple):
+    """How long files are: by the setting that was given, and as they are compared; None: nothing says so."""
+
+    setting: str
+    given: int | None
+    size: int | None
 
 
 class Started(NamedTuple):
@@ -145,7 +154,10 @@ class _Look:
     def at_log(self) -> None:
         """Every entry of its directories must be a file of the log; without one the broker deletes the queues."""
         entries = listed(self._options.commitlog)
-        self._load(entries, self._options.mapped_file_size or start_files.log_file_size(entries), "log")
+        there = start_files.usual([one.size for one in entries if is_log_file(one)])
+        size = self._options.mapped_file_size or start_files.log_file_size(entries) or there
+        self._load(entries, size, "log")
+        self._require_known(_Length("mappedFileSizeCommitLog", self._options.mapped_file_size, size), [entries])
         if self._running or any(start_files.is_log_file(one) and one.size for one in entries):
             return
         home = self._options.consume_queue
@@ -244,6 +256,23 @@ class _Look:
                 expected, got = "one file of this name", entries[at - 1].path
                 self._findings.append(catalogue.DUPLICATE_LOG_FILE.finding(one.path, expected=expected, got=got))
 
+    def _require_known(self, length: _Length, directories: Iterable[Sequence[Entry]]) -> None:
+        """Nobody knows whether a broker takes files whose length is neither given nor shown, nor its default."""
+        default, size = NUMBERS[length.setting], length.size
+        if length.given is not None or size in (None, default):
+            return
+        first: Entry | None = None
+        for entries in directories:
+            if start_files.shows_length(entries, size):
+                return
+            first = first or next((one for one in entries if not one.directory and one.size == size), None)
+        if first is not None:
+            reason = f"{plural(size, 'byte')}, not {default}, the default"
+            self._stop(first.path, reason, f"unless {length.setting} is {size}", None)
+            option = f"--broker-conf FILE, the broker's own, whole, for its {length.setting}"
+            unknown = catalogue.FILE_LENGTH_UNKNOWN
+            self._findings.append(unknown.finding(first.path, expected=default, got=size, option=option))
+
     def _refuse(
         self,
         one: Entry,
@@ -275,16 +304,24 @@ class _Look:
             return
         rules = self._found.queues.rules
         batch = _batch_topics(self._options.root) if elsewhere is None else None
-        for path in _queue_directories(self._options.consume_queue):
-            self._load(listed([path]), rules.file_size, "simple queue")
+        options = self._options
+        length = _Length("mappedFileSizeConsumeQueue", options.consume_queue_file_size, rules.file_size)
+        self._load_queues(options.consume_queue, length, "simple queue")
+        for path in _queue_directories(options.consume_queue):
             self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
         if rules.ext_file_size is not None:
-            for path in _queue_directories(self._options.consume_queue_ext_directory):
-                self._load(listed([path]), rules.ext_file_size, "queue")
+            ext = _Length("mappedFileSizeConsumeQueueExt", options.consume_queue_ext_file_size, rules.ext_file_size)
+            self._load_queues(options.consume_queue_ext_directory, ext, "queue")
         for path in _queue_directories(os.path.join(self._options.root, "batchconsumequeue")):
             entries = listed([path])
             self._load(entries, start_files.usual([one.size for one in entries if not one.directory]), "queue")
             self._require_type(path, _BATCH, batch is None or _topic_of(path) in batch)
+
+    def _load_queues(self, home: str, length: _Length, what: str) -> None:
+        directories = [listed([path]) for path in _queue_directories(home)]
+        for entries in directories:
+            self._load(entries, length.size, what)
+        self._require_known(length, directories)
 
     def _require_type(self, path: str, kind: str, said: bool) -> None:
         if not said:

@@ -30,6 +30,7 @@ __all__ = [
     "log_file_size",
     "message_at",
     "number_of",
+    "shows_length",
     "usual",
 ]
 
@@ -81,8 +82,17 @@ def number_of(one: Entry) -> int:
 
 def log_file_size(entries: Sequence[Entry]) -> int | None:
     """The length of files that reach to the next one's name; None: no two files show it."""
+    return usual(_reaching(entries))
+
+
+def shows_length(entries: Sequence[Entry], size: int) -> bool:
+    """Whether a file of this length reaches to the next one's name: where all are cut alike, none does."""
+    return size in _reaching(entries)
+
+
+def _reaching(entries: Sequence[Entry]) -> list[int]:
     files = [(number_of(one), one.size) for one in entries if is_log_file(one)]
-    return usual([size for (start, size), (following, _) in itertools.pairwise(files) if start + size == following])
+    return [size for (start, size), (following, _) in itertools.pairwise(files) if start + size == following]
 
 
 def usual(sizes: Sequence[int]) -> int | None:
