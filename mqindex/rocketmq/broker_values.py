@@ -27,6 +27,7 @@ NUMBERS: Final = {  # and a broker's defaults
     "mappedFileSizeConsumeQueue": layout.QUEUE_FILE_SIZE,
     "mappedFileSizeConsumeQueueExt": layout.EXT_FILE_SIZE,
     "mappedFileSizeTimerLog": 100 << 20,
+    "mapperFileSizeBatchConsumeQueue": layout.BATCH_FILE_SIZE,
     "maxHashSlotNum": layout.HASH_SLOT_NUM,
     "maxIndexNum": layout.INDEX_NUM,
     "maxMessageSize": 4 << 20,

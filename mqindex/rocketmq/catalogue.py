@@ -233,7 +233,7 @@ TOPIC_DELETED = Kind("topic-deleted", "warning",
     "it was deleted, and its messages are in no queue until they expire; repair leaves it. If it was not, restore "
     "config/topics.json first")
 QUEUE_SIZE = Kind("queue-size", "error",
-    "The length of a queue's file is not mappedFileSizeConsumeQueue, and no broker starts.",
+    "The length of a queue's file is not the one that the broker has set, and no broker starts.",
     f"a broker refuses to start; {_REWRITE_QUEUE}")
 OTHER_QUEUE_SIZE = replace(QUEUE_SIZE, hint="{who} refuses to start: is the setting another?")
 QUEUE_FILE_MISSING = Kind("queue-file-missing", "error",

@@ -159,6 +159,7 @@ from mqindex.columns.limits import whole_number_from
 from mqindex.errors import GeometryError
 
 __all__ = [
+    "BATCH_FILE_SIZE",
     "BATCH_UNIT_SIZE",
     "BLANK_UNIT_SIZE",
     "COMMIT_LOG_FILE_SIZE",
@@ -220,6 +221,7 @@ SMALLEST_EXT_FILE_SIZE: Final = 24  # one unit and the mark after the last
 FIRST_EXT_ADDRESS: Final = -(2**63)  # of an extension's byte 0
 MAX_EXT_ADDRESS: Final = -(2**31) - 1  # a tags code up to here is the address of an extension unit
 BATCH_UNIT_SIZE: Final = 46
+BATCH_FILE_SIZE: Final = 300_000 * BATCH_UNIT_SIZE
 
 MAX_INDEX_FILE_SIZE: Final = 2**31 - 1  # the broker computes positions in 32 bits
 

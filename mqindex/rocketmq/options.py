@@ -44,6 +44,7 @@ _NUMBERS: Final = {  # fields, by the broker's names
     "mapped_file_size": "mappedFileSizeCommitLog",
     "consume_queue_file_size": "mappedFileSizeConsumeQueue",
     "consume_queue_ext_file_size": "mappedFileSizeConsumeQueueExt",
+    "batch_queue_file_size": "mapperFileSizeBatchConsumeQueue",  # so brokers spell it
     "timer_log_file_size": "mappedFileSizeTimerLog",
 }
 _OF_WHOLE_CONF: Final = {  # a broker.conf is complete: what it does not set is the broker's default
@@ -91,6 +92,7 @@ class StoreOptions:
     consume_queue_file_size: int | None = None
     consume_queue_ext: bool | None = None
     consume_queue_ext_file_size: int | None = None
+    batch_queue_file_size: int | None = None
     timer_log_file_size: int | None = None
     dledger: bool | None = None
     delay_levels: tuple[int, ...] | None = None

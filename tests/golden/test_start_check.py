@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mqindex.report import Finding, Obstacle, Report, Start
@@ -334,6 +333,27 @@ def test_a_stray_file_in_a_batch_queue_stops_a_broker(store: Path, name: str) ->
     assert [one.path for one in report.findings if one.severity == "error"] == [str(queue / name)]
 
 
+def test_a_file_of_a_batch_queue_that_was_cut_stops_a_broker(store: Path, tmp_path: Path) -> None:
+    """Nobody read its setting: with all files cut alike, as with the only one, a broker was said to start."""
+    queue = batch_queue(store, "Batched")
+    setting, path = "mapperFileSizeBatchConsumeQueue", queue / f"{0:020d}"
+    conf = tmp_path / "broker.conf"
+    conf.write_text("\n".join(BASIC))
+    os.truncate(path, 4600)
+    assert [start_of(verify(store, config={setting: size}, **NEW)).starts for size in (4600, 9200)] == [True, False]
+    report = verify(store, **NEW)
+    assert start_of(report).starts is None
+    assert start_of(report).obstacles == (
+        Obstacle(str(path), "4600 bytes, not 13800000, the default", f"unless {setting} is 4600"),
+    )
+    assert [one.path for one in told(report, "file-length-unknown")] == [str(path)]
+    report = verify(store, config=conf, **NEW)
+    assert start_of(report).starts is False
+    assert [(one.path, one.expected, one.got) for one in told(report, "queue-size")] == [(str(path), 13_800_000, 4600)]
+    os.truncate(new_file(queue / f"{4600:020d}"), 4600)
+    assert start_of(verify(store, **NEW)).starts is True
+
+
 def test_a_batch_queue_of_a_topic_that_is_none_stops_a_broker(store: Path) -> None:
     queue = batch_queue(store, "Batched")
     assert start_of(verify(store, **NEW)).starts is True
@@ -484,11 +504,16 @@ def batch_queue(store: Path, topic: str) -> Path:
     """A batch queue of one file, and its topic."""
     queue = store / "batchconsumequeue" / topic / "0"
     queue.mkdir(parents=True)
-    (queue / f"{0:020d}").write_bytes(np.zeros(460, np.uint8).tobytes())
+    os.truncate(new_file(queue / f"{0:020d}"), 13_800_000)
     config = f'{{"topicConfigTable":{{"{topic}":{{"topicName":"{topic}","attributes":{{"queue.type":"BatchCQ"}}}}}}}}'
     (store / "config").mkdir(exist_ok=True)
     (store / "config" / "topics.json").write_text(config)
     return queue
+
+
+def new_file(path: Path) -> Path:
+    path.touch()
+    return path
 
 
 LOCKS = "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)"

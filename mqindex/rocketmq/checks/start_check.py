@@ -312,10 +312,15 @@ class _Look:
         if rules.ext_file_size is not None:
             ext = _Length("mappedFileSizeConsumeQueueExt", options.consume_queue_ext_file_size, rules.ext_file_size)
             self._load_queues(options.consume_queue_ext_directory, ext, "queue")
-        for path in _queue_directories(os.path.join(self._options.root, "batchconsumequeue")):
-            entries = listed([path])
-            self._load(entries, start_files.usual([one.size for one in entries if not one.directory]), "queue")
+        self._load_queues(options.batch_consume_queue, self._batch_length(), "queue")
+        for path in _queue_directories(options.batch_consume_queue):
             self._require_type(path, _BATCH, batch is None or _topic_of(path) in batch)
+
+    def _batch_length(self) -> _Length:
+        given = self._options.batch_queue_file_size
+        entries = listed(_queue_directories(self._options.batch_consume_queue))
+        there = start_files.usual([one.size for one in entries if is_log_file(one)])
+        return _Length("mapperFileSizeBatchConsumeQueue", given, given or there)
 
     def _load_queues(self, home: str, length: _Length, what: str) -> None:
         directories = [listed([path]) for path in _queue_directories(home)]
