@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.errors import FileStateError
 from mqindex.report import Finding, Obstacle, Report, Start
-from mqindex.rocketmq import IndexFile, repair, verify
+from mqindex.rocketmq import IndexFile, rebuild, repair, verify
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from tests.support.golden import BASIC, case
 from tests.support.index_entries import entries_of
@@ -185,6 +186,19 @@ def test_an_empty_log_costs_every_queue(store: Path, stray: str | None) -> None:
     report = verify(store, **NEW)
     assert [one.severity for one in told(report, "queues-deleted-at-next-start")] == ["error"]
     assert start_of(report).deletes == (str(store / "consumequeue"),)
+
+
+def test_a_log_that_is_a_file_costs_every_queue_too(store: Path) -> None:
+    """There was no verdict but exit code 2, and 4.9.3 came up and deleted the queues: it lists no file there."""
+    shutil.rmtree(store / "commitlog")
+    (store / "commitlog").touch()
+    report = verify(store, **OLD)
+    assert [one.severity for one in told(report, "queues-deleted-at-next-start")] == ["error"]
+    assert [one.path for one in told(report, "log-missing")] == [str(store / "commitlog")]
+    assert start_of(report).deletes == (str(store / "consumequeue"),)
+    for write in (lambda: repair(store), lambda: rebuild(store, store.parent / "out")):
+        with pytest.raises(FileStateError, match="the commit log is missing"):
+            write()
 
 
 # ---- what keeps it from starting

@@ -240,7 +240,7 @@ def _log_files(options: StoreOptions) -> tuple[list[LogFile], list[Skipped]]:
     directories = options.commitlog
     try:
         files, skipped = plain_log_files(directories)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if find_log_gone(options, (), ()) is None:
             store.require_parts(options.root)
             raise
