@@ -87,8 +87,8 @@ LOG_CUT_FOR_A_CRC = replace(LOG_CUT_AT_NEXT_START,
     hint="{who} cuts the log here and deletes {messages} and {files}, unless checkCRCOnRecover=false is set: before "
          f"it, {_RESTORE}")
 NOT_A_DIRECTORY = Kind("not-a-directory", "error",
-    "Something else is in the place of the directory of the index or of the queues, and a broker can write none of "
-    "their files.",
+    "Something else is in the place of the directory of the index, of the queues or of config/, and a broker can "
+    "write none of their files.",
     "move it elsewhere; if it is a link, check whether a volume is not mounted")
 
 # ---- the commit log

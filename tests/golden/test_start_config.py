@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.errors import FormatError
 from mqindex.report import Finding, Obstacle, Report
-from mqindex.rocketmq import repair, verify
+from mqindex.rocketmq import MessageStore, repair, verify
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
 from mqindex.wording.verdict import verdict
 from tests.support.golden import BASIC, case
@@ -315,3 +316,38 @@ def test_two_files_of_the_timer_log_show_their_length(store: Path) -> None:
 def test_a_stray_file_in_the_timer_log_stops_5_x(store: Path) -> None:
     sparse(store / "timerlog" / "copy", LOG_FILE)
     assert [one.reason for one in obstacles(store, NEW)] == ["not named by a number"]
+
+
+# ---- what is no file, or no directory
+
+
+def test_a_directory_in_the_place_of_a_file_is_as_one_that_cannot_be_read(store: Path) -> None:
+    """There was no verdict: verify ended with exit code 2. The real 4.9.3 came up with it."""
+    path = put(store, "topics.json", None, None)
+    path.mkdir()
+    report = look(store, OLD)
+    assert (starts(store, OLD), report.ok) == (True, False)
+    assert [(one.path, one.expected, one.got) for one in invalid(report)] == [(str(path), "a file", "a directory")]
+    path.with_name("topics.json.bak").write_text("{broken")
+    assert starts(store, OLD) is False
+    path.with_name("topics.json.bak").write_text("{}")
+    assert [one.severity for one in invalid(look(store, OLD))] == ["warning"]
+
+
+def test_who_asks_for_what_a_directory_holds_the_place_of_is_told(store: Path) -> None:
+    path = put(store, "topics.json", None, None)
+    path.mkdir()
+    with MessageStore.open(store) as opened, pytest.raises(FormatError, match="a directory, not a file: .*topics.json"):
+        opened.topics  # noqa: B018
+
+
+def test_a_file_in_the_place_of_the_configuration_stops_5_x(store: Path) -> None:
+    """A broker finds no file there; the one of its timers it has to make. 4.9.3 came up, 5.5.0 did not."""
+    config = store / "config"
+    shutil.rmtree(config)
+    config.touch()
+    assert [starts(store, version) for version in (OLD, NEW, None)] == [True, False, None]
+    assert starts(store, NEW, config={"timerWheelEnable": "false"}) is True
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(config), "5.0 and later")]
+    told = [(one.kind, one.path, one.got) for one in look(store, NEW).findings]
+    assert told == [("not-a-directory", str(config), "a file")]

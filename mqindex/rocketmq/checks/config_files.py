@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from mqindex.errors import FormatError
+from mqindex.files import disk
 from mqindex.files.regular import reading_text
 from mqindex.health import Text
 from mqindex.report import Finding
@@ -24,7 +25,7 @@ from mqindex.rocketmq.metadata.consumer_offsets import delay_table, lmq_offset_t
 from mqindex.rocketmq.metadata.topic_configs import topic_configs
 from mqindex.rocketmq.options import Version, version_text
 
-__all__ = ["CONFIG_FILES", "EVERY", "TIMER_METRICS", "config_findings", "is_there", "refusal"]
+__all__ = ["CONFIG_FILES", "EVERY", "TIMER_METRICS", "config_findings", "is_there", "no_config_directory", "refusal"]
 
 EVERY: Final = (0, 0, 0)
 _5_0: Final = (5, 0, 0)
@@ -107,6 +108,13 @@ def _start(since: Version | None) -> str:
     return f"{who}, unless both are removed"
 
 
+def no_config_directory(config: str) -> Finding | None:
+    """Something else is in the place of the directory of these files."""
+    if not disk.exists(config) or disk.is_directory(config):
+        return None
+    return catalogue.NOT_A_DIRECTORY.finding(config, expected="a directory", got=disk.kind_of(config))
+
+
 def is_there(config: str, name: str) -> bool:
     """Whether there is the file or its `.bak`, whatever it holds."""
     return any(one.problem != "missing" for one in _contents(os.path.join(config, name)))
@@ -122,8 +130,10 @@ def _content(path: str, file: _File) -> _Content:
     try:
         with reading_text(path, errors="replace") as opened:
             text = opened.read()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # no broker finds a file where config/ is none
         return _Content("missing", loaded=False)
+    except IsADirectoryError:
+        return _Content("a directory", EVERY, "a file")
     except OSError as error:
         return _Content(str(error.strerror or error), EVERY)
     if not text:

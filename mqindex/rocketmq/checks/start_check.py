@@ -24,7 +24,14 @@ from mqindex.report import Finding, Kind, Obstacle, Start
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.checks import start_files
-from mqindex.rocketmq.checks.config_files import CONFIG_FILES, EVERY, TIMER_METRICS, config_findings, refusal
+from mqindex.rocketmq.checks.config_files import (
+    CONFIG_FILES,
+    EVERY,
+    TIMER_METRICS,
+    config_findings,
+    no_config_directory,
+    refusal,
+)
 from mqindex.rocketmq.checks.recovery import NOT_KNOWN, OFFSET_SINCE, Recovery, needs_offset, recoveries
 from mqindex.rocketmq.checks.rocksdb_files import rocksdb_faults
 from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
@@ -417,6 +424,9 @@ class _Look:
                 self._findings.append(no_file)
             else:
                 self._findings.append(checkpoint_is_directory(one.path))
+        no_directory = no_config_directory(os.path.join(self._options.root, "config"))
+        if no_directory is not None:
+            self._findings.append(no_directory)
         for name in CONFIG_FILES:
             self._at_config(name)
 
@@ -436,7 +446,8 @@ class _Look:
                 self._stop_since(TIMERS_SINCE, fault.path, fault.reason)
             else:
                 self._stop(fault.path, fault.reason, fault.unless, None)
-            self._findings.append(fault.finding)
+            if fault.finding not in self._findings:
+                self._findings.append(fault.finding)
 
     def at_owners(self) -> None:
         """A broker opens every file to write. It runs as the owner of its newest log file, unless that is root."""

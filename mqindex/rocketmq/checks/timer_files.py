@@ -15,6 +15,7 @@ from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.broker_values import NUMBERS
+from mqindex.rocketmq.checks.config_files import no_config_directory
 from mqindex.rocketmq.checks.start_files import Entry, listed, log_file_size
 from mqindex.rocketmq.options import StoreOptions
 
@@ -41,6 +42,10 @@ def timers_are_on(options: StoreOptions) -> bool:
 
 def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
     """What keeps such a broker from starting."""
+    config = os.path.join(options.root, "config")
+    no_directory = no_config_directory(config)
+    if no_directory is not None:  # it makes a file there
+        yield TimerFault(config, f"{no_directory.got}, not a directory", None, no_directory)
     for one in _wheels(options):
         if one.directory:
             finding = catalogue.TIMER_WHEEL_LENGTH.finding(one.path, expected="a file", got="a directory")

@@ -18,6 +18,7 @@ from mqindex.files.regular import reading
 __all__ = ["in_json", "json_value", "load_side_json", "parse_side_json", "table_of", "tables_of", "whole_number"]
 
 _T = TypeVar("_T")
+_REMOVE = "restore the file, or remove it: the broker then starts without"
 
 # A string as a whole, so that nothing inside one is touched; else a name without quotes after `{` or `,`.
 _BARE_NAME = re.compile(r'"(?:[^"\\]|\\.)*"|([{,]\s*)(-?[^\W\d][\w%$-]*|-?\d+)(?=\s*:)', re.DOTALL)
@@ -72,16 +73,16 @@ def load_side_json(path: str, read: Callable[[dict[str, Any]], _T]) -> _T | None
         try:
             with reading(name) as file:
                 text = file.read().decode(errors="replace")
-        except FileNotFoundError:
+            if text.strip():
+                return read(parse_side_json(text))
+        except (FileNotFoundError, NotADirectoryError):  # no file either where config/ is none
             continue
-        if not text.strip():
-            continue
-        try:
-            return read(parse_side_json(text))
+        except IsADirectoryError:
+            first = first or FormatError("a directory, not a file", path=name, hint=_REMOVE)
         except FormatError as error:
             first = first or FormatError(
                 error.what, path=name, at=error.at, field=error.field, expected=error.expected, got=error.got,
-                hint="restore the file, or remove it: the broker then starts without",
+                hint=_REMOVE,
             )  # fmt: skip
     if first is not None:
         raise first
