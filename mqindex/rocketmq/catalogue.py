@@ -86,6 +86,10 @@ LOG_CUT_AT_NEXT_START = Kind("log-cut-at-next-start", "error",
 LOG_CUT_FOR_A_CRC = replace(LOG_CUT_AT_NEXT_START,
     hint="{who} cuts the log here and deletes {messages} and {files}, unless checkCRCOnRecover=false is set: before "
          f"it, {_RESTORE}")
+NOT_A_FILE = Kind("not-a-file", "error",
+    "A directory is in the place of a small file that a broker writes when it starts, and brokers 5.0 and later do not "
+    "start.",
+    f"{_NO_5_0_START}: move it elsewhere")
 NOT_A_DIRECTORY = Kind("not-a-directory", "error",
     "Something else is in the place of the directory of the index, of the queues or of config/, and a broker can "
     "write none of their files.",

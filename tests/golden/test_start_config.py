@@ -337,7 +337,10 @@ def test_a_directory_in_the_place_of_a_file_is_as_one_that_cannot_be_read(store:
 def test_who_asks_for_what_a_directory_holds_the_place_of_is_told(store: Path) -> None:
     path = put(store, "topics.json", None, None)
     path.mkdir()
-    with MessageStore.open(store) as opened, pytest.raises(FormatError, match="a directory, not a file: .*topics.json"):
+    with (
+        MessageStore.open(store) as opened,
+        pytest.raises(FormatError, match=r"a directory, not a file: .*topics\.json"),
+    ):
         opened.topics  # noqa: B018
 
 
@@ -351,3 +354,21 @@ def test_a_file_in_the_place_of_the_configuration_stops_5_x(store: Path) -> None
     assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(config), "5.0 and later")]
     told = [(one.kind, one.path, one.got) for one in look(store, NEW).findings]
     assert told == [("not-a-directory", str(config), "a file")]
+
+
+def test_a_directory_in_the_place_of_the_timers_checkpoint_stops_5_x(store: Path) -> None:
+    path = store / "config" / "timercheck"
+    path.mkdir()
+    assert [starts(store, version) for version in (OLD, "5.0.0", NEW, None)] == [True, False, False, None]
+    assert starts(store, NEW, config={"timerWheelEnable": "false"}) is True
+    assert [(one.kind, one.path) for one in look(store, NEW).findings] == [("not-a-file", str(path))]
+
+
+@pytest.mark.parametrize("name", ["abort", "abort.bak"])
+def test_a_directory_in_the_place_of_abort_stops_5_x(name: str, store: Path) -> None:
+    """5.x writes its process id into it, and what was there into its `.bak`; for 4.9.3 it is there, and that is all."""
+    (store / name).mkdir()
+    assert [starts(store, version) for version in (OLD, NEW, None)] == [True, False, None]
+    told = [(one.severity, one.path) for one in look(store, NEW).findings if one.kind == "not-a-file"]
+    assert told == [("error", str(store / name))]
+    assert not any(one.kind == "not-a-file" for one in look(store, OLD).findings)

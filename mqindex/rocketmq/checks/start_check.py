@@ -35,7 +35,7 @@ from mqindex.rocketmq.checks.config_files import (
 from mqindex.rocketmq.checks.recovery import NOT_KNOWN, OFFSET_SINCE, Recovery, needs_offset, recoveries
 from mqindex.rocketmq.checks.rocksdb_files import rocksdb_faults
 from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
-from mqindex.rocketmq.checks.start_files import Entry, is_log_file, listed, number_of
+from mqindex.rocketmq.checks.start_files import NO_FILE, Entry, is_log_file, listed, number_of
 from mqindex.rocketmq.checks.timer_files import TIMERS_SINCE, timer_faults, timers_are_on
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
@@ -51,6 +51,7 @@ _DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue 
 _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
 _WAITS_SINCE, _WAITS_NOT_SINCE = (4, 5, 0), (5, 0, 0)  # a start waits until the log is dispatched to its end
 _INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
+_ABORT, _ABORT_SINCE = ("abort", "abort.bak"), (5, 0, 0)  # a start writes its process id, and keeps the last one
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
 _EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
 _LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
@@ -411,14 +412,16 @@ class _Look:
     # ---- the other files
 
     def at_side_files(self) -> None:
-        """Checkpoint and lock are files; each configuration or its `.bak` can be read, or there is no `.bak`."""
+        """Checkpoint, lock and abort are files; each configuration or its `.bak` can be read, or there is no `.bak`."""
         for one in listed([self._options.root]):
+            if one.name in _ABORT and one.directory and self._stop_since(_ABORT_SINCE, one.path, NO_FILE):
+                self._findings.append(start_files.not_a_file(one.path))
             if one.name not in ("checkpoint", "lock"):
                 continue
             if not one.directory:
                 self._files.append(one)
                 continue
-            self._stop(one.path, "a directory, not a file")
+            self._stop(one.path, NO_FILE)
             if one.name == "lock":
                 no_file = catalogue.LOCK_UNREADABLE.finding(one.path, expected="a file", got="a directory")
                 self._findings.append(no_file)

@@ -8,17 +8,19 @@ import stat
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mqindex._native.commit_log import scan_at
 from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.regular import reading
-from mqindex.rocketmq import layout
+from mqindex.report import Finding
+from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
 __all__ = [
+    "NO_FILE",
     "Entry",
     "MessageHead",
     "checkpoint_of",
@@ -29,11 +31,13 @@ __all__ = [
     "listed",
     "log_file_size",
     "message_at",
+    "not_a_file",
     "number_of",
     "shows_length",
     "usual",
 ]
 
+NO_FILE: Final = "a directory, not a file"
 _RECORD_HEAD = 80  # bytes of a record that hold its store timestamp, whatever its hosts
 _IPV6 = 0x10
 
@@ -99,6 +103,11 @@ def usual(sizes: Sequence[int]) -> int | None:
     """The length that most files have, the largest of equally frequent ones; None: all are empty."""
     counted = Counter(size for size in sizes if size)
     return max(counted, key=lambda size: (counted[size], size), default=None)
+
+
+def not_a_file(path: str) -> Finding:
+    """A directory is in the place of a file that brokers from 5.0 on write."""
+    return catalogue.NOT_A_FILE.finding(path, expected="a file", got="a directory")
 
 
 # ---- a few bytes

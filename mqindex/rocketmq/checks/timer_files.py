@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from mqindex._words import plural
+from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.checks.config_files import no_config_directory
-from mqindex.rocketmq.checks.start_files import Entry, listed, log_file_size
+from mqindex.rocketmq.checks.start_files import NO_FILE, Entry, listed, log_file_size, not_a_file
 from mqindex.rocketmq.options import StoreOptions
 
 __all__ = ["TIMERS_SINCE", "TimerFault", "timer_faults", "timers_are_on"]
@@ -46,10 +47,13 @@ def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
     no_directory = no_config_directory(config)
     if no_directory is not None:  # it makes a file there
         yield TimerFault(config, f"{no_directory.got}, not a directory", None, no_directory)
+    checkpoint = os.path.join(config, "timercheck")
+    if disk.is_directory(checkpoint):
+        yield TimerFault(checkpoint, NO_FILE, None, not_a_file(checkpoint))
     for one in _wheels(options):
         if one.directory:
             finding = catalogue.TIMER_WHEEL_LENGTH.finding(one.path, expected="a file", got="a directory")
-            yield TimerFault(one.path, "a directory, not a file", None, finding)
+            yield TimerFault(one.path, NO_FILE, None, finding)
         elif one.size not in (0, _WHEEL_SIZE):
             finding = catalogue.TIMER_WHEEL_LENGTH.finding(one.path, expected=_WHEEL_SIZE, got=one.size)
             yield TimerFault(one.path, _length(one, _WHEEL_SIZE), None, finding)
