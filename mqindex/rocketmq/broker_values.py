@@ -37,10 +37,10 @@ NUMBERS: Final = {  # and a broker's defaults
 FLUSH_DISK_TYPES: Final = {"ASYNC_FLUSH": "async", "SYNC_FLUSH": "sync"}  # the default first
 _SWITCHES: Final = frozenset((
     "autoMessageVersionOnTopicLen", "checkCRCOnRecover", "duplicationEnable", "enableAcceleratedRecovery",
-    "enableConsumeQueueExt", "enableControllerMode", "enabledAppendPropCRC", "enableDLegerCommitLog", "enableLmq",
-    "enableMultiDispatch", "indexFileWriteEnable", "indexRocksDBEnable", "messageIndexEnable", "messageIndexSafe",
-    "recheckReputOffsetFromCq", "rocksdbCQDoubleWriteEnable", "timerWheelEnable", "timerWheelSnapshotFlush",
-    "transRocksDBEnable",
+    "enableCompaction", "enableConsumeQueueExt", "enableControllerMode", "enabledAppendPropCRC",
+    "enableDLegerCommitLog", "enableLmq", "enableMultiDispatch", "indexFileWriteEnable", "indexRocksDBEnable",
+    "messageIndexEnable", "messageIndexSafe", "recheckReputOffsetFromCq", "rocksdbCQDoubleWriteEnable",
+    "timerWheelEnable", "timerWheelSnapshotFlush", "transRocksDBEnable",
 ))  # fmt: skip
 _TEXTS: Final = frozenset((
     "brokerIP1", "configManagerVersion", "flushDiskType", "messageDelayLevel", "readOnlyCommitLogStorePaths",

@@ -62,6 +62,15 @@ TIMER_LOG_LENGTH = Kind("timer-log-length", "error",
     "cut, restore it, or move timerwheel, timerlog and config/timercheck elsewhere: the broker makes them from the "
     "log, and delivers again what was due")
 TIMER_LOG_STRAY = replace(TIMER_LOG_LENGTH, hint=f"{_NO_5_0_START}: move it elsewhere")
+COMPACTION_STRAY = Kind("compaction-stray", "error",
+    "A directory that is no queue is among those of the log of a compacted topic, and brokers 5.1 and later do not "
+    "start.",
+    "brokers 5.1 and later refuse to start: move it elsewhere")
+COMPACTION_UNLIKE = Kind("compaction-unlike", "warning",
+    "The log of a compacted topic has other files than its queue. With some that are missing brokers 5.1 and later do "
+    "not start; others they delete.",
+    "whether a broker starts is not known: restore what is missing, or move the queue's directories in compactionLog "
+    "and in compactionCq elsewhere")
 NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the log has no permission to write a file that a broker opens for writing, so it does not start.",
     "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all")
@@ -314,6 +323,9 @@ ROCKSDB_GONE = replace(ROCKSDB_INCOMPLETE,
 QUEUES_ELSEWHERE = Kind("queues-elsewhere", "info",
     "The consume queues are in RocksDB, which is not read.",
     "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written")
+COMPACTION_NOT_COMPARED = Kind("compaction-not-compared", "info",
+    "The store has compacted topics, whose own logs and queues are not read.",
+    "consumers of compacted topics (cleanup.policy=COMPACTION) read these files: they are neither compared nor written")
 TOPICS_ELSEWHERE = Kind("topics-elsewhere", "info",
     "Topics and groups of consumers are in RocksDB, which is not read.",
     "topics and groups are in RocksDB: whether each queue has the type of its topic, and which groups are behind, is "

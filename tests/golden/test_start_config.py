@@ -372,3 +372,63 @@ def test_a_directory_in_the_place_of_abort_stops_5_x(name: str, store: Path) -> 
     told = [(one.severity, one.path) for one in look(store, NEW).findings if one.kind == "not-a-file"]
     assert told == [("error", str(store / name))]
     assert not any(one.kind == "not-a-file" for one in look(store, OLD).findings)
+
+
+# ---- compacted topics
+
+
+def compacted(store: Path) -> Path:
+    """The log of a compacted queue, and its queue."""
+    for name in ("compactionLog", "compactionCq"):
+        queue = store / "compaction" / name / "Compact" / "0"
+        queue.mkdir(parents=True)
+        sparse(queue / f"{0:020d}", 4600)
+    return store / "compaction" / "compactionLog" / "Compact" / "0"
+
+
+def test_compacted_topics_are_told_as_not_compared(store: Path) -> None:
+    """Nothing was said of them, whole, damaged or gone."""
+    compacted(store)
+    told = [("info", "compaction-not-compared", str(store / "compaction"))]
+    assert [(one.severity, one.kind, one.path) for one in look(store, NEW).findings] == told
+    assert (starts(store, NEW), look(store, "5.0.0").findings) == (True, [])
+    assert look(store, NEW, config={"enableCompaction": "false"}).findings == []
+    shutil.rmtree(store / "compaction")
+    assert look(store, NEW).findings == []
+    table = '{"topicConfigTable":{"Compact":{"topicName":"Compact","attributes":{"cleanup.policy":"COMPACTION"}}}}'
+    put(store, "topics.json", table, None)
+    assert ("info", "compaction-not-compared", str(store / "compaction")) in [
+        (one.severity, one.kind, one.path) for one in look(store, NEW).findings
+    ]
+
+
+@pytest.mark.parametrize("name", ["foo", "2147483648", "0.bak", "+"])
+def test_a_directory_that_is_no_compacted_queue_stops_brokers_from_5_1_on(name: str, store: Path) -> None:
+    """Java's parseInt throws, and the broker ends."""
+    path = compacted(store).with_name(name)
+    path.mkdir()
+    assert [starts(store, version) for version in ("5.0.0", "5.1.0", NEW, None)] == [True, False, False, None]
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "5.1 and later")]
+    errors = [(one.kind, one.path) for one in look(store, NEW).findings if one.severity == "error"]
+    assert errors == [("compaction-stray", str(path))]
+    assert starts(store, NEW, config={"enableCompaction": "false"}) is True
+
+
+def test_what_stops_no_broker_among_compacted_topics(store: Path) -> None:
+    path = compacted(store)
+    (path.with_name("notes.txt")).touch()
+    (path.parent.with_name("notes.txt")).touch()
+    path.with_name("+1").mkdir()
+    (path / "compacting").mkdir()
+    assert starts(store, NEW) is True
+    shutil.rmtree(store / "compaction" / "compactionCq" / "Compact" / "0")  # told in the log of a broker that starts
+    assert starts(store, NEW) is True
+
+
+def test_a_compacted_log_without_the_files_of_its_queue_is_a_question(store: Path) -> None:
+    path = compacted(store)
+    sparse(path / f"{4600:020d}", 4600)
+    assert [starts(store, version) for version in ("5.0.0", NEW)] == [True, None]
+    assert [(one.path, one.brokers) for one in obstacles(store, NEW)] == [(str(path), "perhaps 5.1 and later")]
+    told = [(one.severity, one.path) for one in look(store, NEW).findings if one.kind == "compaction-unlike"]
+    assert told == [("warning", str(path))]

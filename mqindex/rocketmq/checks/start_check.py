@@ -24,6 +24,12 @@ from mqindex.report import Finding, Kind, Obstacle, Start
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.checks import start_files
+from mqindex.rocketmq.checks.compaction import (
+    COMPACTION_SINCE,
+    compaction_faults,
+    compaction_is_on,
+    compaction_not_compared,
+)
 from mqindex.rocketmq.checks.config_files import (
     CONFIG_FILES,
     EVERY,
@@ -87,6 +93,7 @@ def check_start(found: Survey, reads: Sequence[Recovery] | None = None) -> Start
     look.at_index()
     look.at_side_files()
     look.at_timers()
+    look.at_compaction()
     look.at_owners()
     look.at_rocksdb()
     return look.verdict()
@@ -451,6 +458,22 @@ class _Look:
                 self._stop(fault.path, fault.reason, fault.unless, None)
             if fault.finding not in self._findings:
                 self._findings.append(fault.finding)
+
+    def at_compaction(self) -> None:
+        """What a broker from 5.1 on keeps of compacted topics, unless that is switched off."""
+        if self._broker.is_before(COMPACTION_SINCE) or not compaction_is_on(self._options):
+            return
+        not_compared = compaction_not_compared(self._options)
+        if not_compared is not None:
+            self._findings.append(not_compared)
+        for fault in compaction_faults(self._options):
+            if fault.certain:
+                self._stop_since(COMPACTION_SINCE, fault.path, fault.reason)
+            elif self._running:  # it makes the two files one after the other
+                continue
+            else:
+                self._stop(fault.path, fault.reason, "perhaps 5.1 and later", None)
+            self._findings.append(fault.finding)
 
     def at_owners(self) -> None:
         """A broker opens every file to write. It runs as the owner of its newest log file, unless that is root."""
