@@ -156,11 +156,13 @@ class Obstacle:
     ----------
     path, reason : str
     brokers : str, which brokers: "every", or by version like "before 5.1", or by a setting
+    option : str or None, the option that says whether this broker is one of them; None: it is known, or none does
     """
 
     path: str
     reason: str
     brokers: str = "every"
+    option: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

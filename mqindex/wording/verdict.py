@@ -41,7 +41,8 @@ def _starts(start: Start, root: str) -> str:
     first, *others = start.obstacles
     reason = f"{shortened(first.path, root)}: {first.reason}"
     if first.brokers != "every":
-        reason = f"{reason} ({first.brokers})"
+        asked = f"; {first.option} tells" if first.option else ""
+        reason = f"{reason} ({first.brokers}{asked})"
     more = f", and {plural(len(others), 'more', 'more')}" if others else ""
     return f"{'no' if start.starts is False else 'not known'}: {reason}{more}"
 

@@ -16,6 +16,7 @@ from mqindex.errors import FileStateError
 from mqindex.report import Finding, Obstacle, Report, Start
 from mqindex.rocketmq import IndexFile, rebuild, repair, verify
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
+from mqindex.wording.verdict import verdict
 from tests.support.golden import BASIC, case
 from tests.support.index_entries import entries_of
 from tests.support.tree import identities, index_paths
@@ -281,7 +282,10 @@ def test_the_length_of_the_only_log_file_is_not_guessed(tmp_path: Path) -> None:
     report = verify(root, **OLD)
     assert start_of(report).starts is None
     assert start_of(report).obstacles[0] == Obstacle(
-        str(path), f"{size} bytes, not {1 << 30}, the default", f"unless mappedFileSizeCommitLog is {size}"
+        str(path),
+        f"{size} bytes, not {1 << 30}, the default",
+        f"unless mappedFileSizeCommitLog is {size}",
+        "--broker-conf",
     )
     (finding,) = [one for one in told(report, "file-length-unknown") if one.path == str(path)]
     assert (finding.severity, finding.expected, finding.got) == ("warning", 1 << 30, size)
@@ -321,6 +325,20 @@ def test_the_length_of_queue_files_that_may_all_be_cut_is_not_guessed(
     assert [start_of(verify(root, config={setting: told})).starts for told in (before, size)] == [False, True]
 
 
+def test_the_verdict_names_what_is_certain_first_and_else_the_option_that_tells(tmp_path: Path) -> None:
+    """It named the first obstacle, whether it was one for this broker or not, and no option."""
+    root = case("rolls-493").unpack(tmp_path)
+    (root / "commitlog" / "lost+found").mkdir()
+    first = start_of(verify(root)).obstacles[0]
+    assert (first.brokers, first.option) == ("before 5.1", "--broker-version")
+    said = dict(verdict(start_of(verify(root)), str(root)))["would a broker start"]
+    assert said.startswith("not known: commitlog/lost+found: a directory (before 5.1; --broker-version tells)")
+    (root / "lock").unlink()
+    (root / "lock").mkdir()
+    said = dict(verdict(start_of(verify(root)), str(root)))["would a broker start"]
+    assert said.startswith("no: lock: a directory, not a file, and ")
+
+
 def test_files_of_the_default_length_are_no_question(tmp_path: Path) -> None:
     """Of one file each: what a broker makes that is not told another length."""
     root = case("medium-493").unpack(tmp_path)
@@ -358,7 +376,7 @@ def test_a_file_of_a_batch_queue_that_was_cut_stops_a_broker(store: Path, tmp_pa
     report = verify(store, **NEW)
     assert start_of(report).starts is None
     assert start_of(report).obstacles == (
-        Obstacle(str(path), "4600 bytes, not 13800000, the default", f"unless {setting} is 4600"),
+        Obstacle(str(path), "4600 bytes, not 13800000, the default", f"unless {setting} is 4600", "--broker-conf"),
     )
     assert [one.path for one in told(report, "file-length-unknown")] == [str(path)]
     report = verify(store, config=conf, **NEW)
@@ -491,7 +509,12 @@ def test_the_verdict_is_plain_data(store: Path) -> None:
     said = verify(store).to_dict()["start"]
     assert said["starts"] is None
     assert said["obstacles"] == (
-        {"path": str(store / "commitlog" / "lost+found"), "reason": "a directory", "brokers": "before 5.1"},
+        {
+            "path": str(store / "commitlog" / "lost+found"),
+            "reason": "a directory",
+            "brokers": "before 5.1",
+            "option": "--broker-version",
+        },
     )
 
 

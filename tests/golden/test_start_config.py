@@ -293,12 +293,13 @@ def test_the_length_of_one_file_of_the_timer_log_is_not_guessed(store: Path) -> 
     report = look(store, NEW)
     assert (starts(store, NEW), report.ok) == (None, False)
     assert obstacles(store, NEW) == [
-        Obstacle(str(path), f"1000 bytes, not {LOG_FILE}", "unless mappedFileSizeTimerLog is 1000")
+        Obstacle(str(path), f"1000 bytes, not {LOG_FILE}", "unless mappedFileSizeTimerLog is 1000", "--broker-conf")
     ]
     assert [(one.severity, one.kind) for one in report.findings] == [("error", "timer-log-length")]
     assert report.start is not None
     said = dict(verdict(report.start, str(store)))["would a broker start"]
     assert said.startswith("not known: timerlog/")
+    assert said.endswith("(unless mappedFileSizeTimerLog is 1000; --broker-conf tells)")
     sparse(path, LOG_FILE)
     assert (starts(store, NEW), look(store, NEW).findings) == (True, [])
 

@@ -137,9 +137,10 @@ class _Look:
 
     def verdict(self) -> Started:
         """All of it."""
+        certain_first = sorted(zip(self._obstacles, self._stops, strict=True), key=lambda one: one[1] is None)
         start = Start(
             starts=False if True in self._stops else None if None in self._stops else True,
-            obstacles=tuple(self._obstacles),
+            obstacles=tuple(one for one, _ in certain_first),
             deletes=tuple(self._deletes),
             entries_deleted=self._deleted,
             entries_lost=self._lost,
@@ -151,8 +152,15 @@ class _Look:
         )
         return Started(start, tuple(self._findings))
 
-    def _stop(self, path: str, reason: str, brokers: str = "every", stops: bool | None = True) -> None:
-        self._obstacles.append(Obstacle(path, reason, brokers))
+    def _stop(
+        self,
+        path: str,
+        reason: str,
+        brokers: str = "every",
+        stops: bool | None = True,
+        option: str | None = "--broker-version",
+    ) -> None:
+        self._obstacles.append(Obstacle(path, reason, brokers, option if stops is None else None))
         self._stops.append(stops)
 
     def _stop_since(self, since: Version, path: str, reason: str) -> bool:
@@ -283,7 +291,7 @@ class _Look:
             first = first or next((one for one in entries if not one.directory and one.size == size), None)
         if first is not None:
             reason = f"{plural(size, 'byte')}, not {default}, the default"
-            self._stop(first.path, reason, f"unless {length.setting} is {size}", None)
+            self._stop(first.path, reason, f"unless {length.setting} is {size}", None, "--broker-conf")
             option = f"--broker-conf FILE, the broker's own, whole, for its {length.setting}"
             unknown = catalogue.FILE_LENGTH_UNKNOWN
             self._findings.append(unknown.finding(first.path, expected=default, got=size, option=option))
@@ -455,7 +463,7 @@ class _Look:
             if fault.unless is None:
                 self._stop_since(TIMERS_SINCE, fault.path, fault.reason)
             else:
-                self._stop(fault.path, fault.reason, fault.unless, None)
+                self._stop(fault.path, fault.reason, fault.unless, None, "--broker-conf")
             if fault.finding not in self._findings:
                 self._findings.append(fault.finding)
 
@@ -472,7 +480,7 @@ class _Look:
             elif self._running:  # it makes the two files one after the other
                 continue
             else:
-                self._stop(fault.path, fault.reason, "perhaps 5.1 and later", None)
+                self._stop(fault.path, fault.reason, "perhaps 5.1 and later", None, option=None)
             self._findings.append(fault.finding)
 
     def at_owners(self) -> None:
