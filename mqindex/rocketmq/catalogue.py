@@ -227,7 +227,7 @@ QUEUE_FILE_SIZE_UNKNOWN = Kind("queue-file-size-unknown", "warning",
     "Queues are to be written, and nothing shows the length of their files.",
     _GIVE)
 
-FILE_LENGTH_UNKNOWN = Kind("file-length-unknown", "warning",
+FILE_LENGTH_UNKNOWN = Kind("file-length-unknown", "info",
     "Files are not as long as brokers make them by default, and nothing shows whether another length is set. Unless it "
     "is that of the files, which may all be cut, no broker starts.",
     _GIVE)

@@ -29,7 +29,7 @@ _CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets")  # in `conf
 
 def is_rocksdb(directory: str) -> bool:
     """Whether RocksDB keeps its files there, or what is left of them: any one of them shows it."""
-    names = filter(_FILES.fullmatch, store.names_in(directory))
+    names = filter(_FILES.fullmatch, store.names_in(directory)) if disk.is_directory(directory) else ()
     return any(disk.is_file(os.path.join(directory, name)) for name in names)
 
 

@@ -27,8 +27,6 @@ def test_store_of_a_broker_is_right(name: str, deep: bool, golden_store: GoldenS
     special = {
         "killed-493": {("warning", "deleted-at-next-start")},  # the entries all come back
         "killed-lost-493": {("error", "deleted-at-next-start")},
-        "medium-493": {("warning", "file-length-unknown")},  # no queue has two files
-        "rolls-493": {("warning", "file-length-unknown")},  # nor has the log
     }
     assert told == special.get(name, set()), report.findings
     assert report.files == len(chosen.truth["indexFiles"])
