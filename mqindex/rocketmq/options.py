@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
 from mqindex.errors import MQIndexError, path_of
-from mqindex.files import disk
 from mqindex.report import Value
-from mqindex.rocketmq import layout
+from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.settings import Config, blamed_on, read_settings, whole_setting
 
@@ -304,11 +303,12 @@ def _configured_log(settings: Mapping[str, Any], version: Version | None, *, who
 def _places(said: str, settings: Mapping[str, Any], version: Version | None) -> list[str]:
     """The names in `said`: up to 4.9.1 a comma is a part of one. Without a comma no broker reads the others.
 
-    Source: RocketMQ 4.9.1 and 4.9.2 `CommitLog`, `MultiPathMappedFileQueue`.
+    Brokers of 4.9.2 and later 4.9 have an empty directory of the whole name too.
+    Source: RocketMQ 4.9.1 and 4.9.2 `CommitLog`, `MultiPathMappedFileQueue`; 4.9.3 `DefaultMessageStore`.
     """
-    if "," in said and version is None and disk.is_directory(said):
+    if "," in said and version is None and store.names_in(said):
         raise ValueError(
-            f"storePathCommitLog: a broker before 4.9.2 has one directory {said}, which is there, later ones take the "
+            f"storePathCommitLog: a broker before 4.9.2 has one directory {said}, which has files, later ones take the "
             "comma for the end of a name; broker_version= (--broker-version) says which it is"
         )
     if "," not in said or (version is not None and version < _LOG_IN_PLACES_SINCE):

@@ -290,6 +290,8 @@ def test_the_length_of_the_only_log_file_is_not_guessed(tmp_path: Path) -> None:
     (finding,) = [one for one in told(report, "file-length-unknown") if one.path == str(path)]
     assert (finding.severity, finding.expected, finding.got) == ("info", 1 << 30, size)
     assert "--broker-conf FILE" in (finding.hint or "")
+    with held(root / "lock"):  # the broker that runs has loaded it
+        assert told(verify(root, **OLD), "file-length-unknown") == []
 
 
 def test_a_log_file_of_another_length_than_the_other_stops_every_broker(store: Path) -> None:
@@ -393,6 +395,16 @@ def test_a_batch_queue_of_a_topic_that_is_none_stops_a_broker(store: Path) -> No
     report = verify(store, **NEW)
     assert start_of(report).starts is False
     assert [one.path for one in told(report, "queue-type")] == [str(queue)]
+
+
+def test_a_broker_of_4_x_looks_at_no_batch_queue(store: Path) -> None:
+    """4.9.3 starts; verify said no, because of a file and a topic that only later brokers look at."""
+    queue = batch_queue(store, "Batched")
+    (queue / "notes.txt").touch()
+    (store / "config" / "topics.json").write_text("{}")
+    assert start_of(verify(store, **NEW)).starts is False
+    report = verify(store, broker_version="4.9.3")
+    assert (report.ok, start_of(report).starts) == (True, True)
 
 
 @pytest.mark.parametrize("topics", [None, "{}"])

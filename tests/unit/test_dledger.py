@@ -137,6 +137,12 @@ def test_what_is_left_of_dledger_does_not_count_for_a_broker_without_it(tmp_path
     assert {"log-missing", "queues-deleted-at-next-start"} <= told
 
 
+def test_a_copy_of_the_plain_log_beside_it_is_no_trace_of_dledger(tmp_path: Path) -> None:
+    root = make_small_store(tmp_path / "store")
+    shutil.copytree(root / "commitlog", root / "dledger-backup" / "data")
+    assert verify(root, engine=ONE, **OPTIONS).ok
+
+
 def _unit_after(root: Path, phy_offset: int) -> None:
     path = root / "consumequeue" / "Topic0" / "0" / f"{240:020d}"
     data = bytearray(path.read_bytes())

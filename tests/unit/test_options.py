@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from mqindex.errors import FormatError, MQIndexError
@@ -189,10 +191,13 @@ def test_before_4_9_2_a_comma_is_a_part_of_the_name(tmp_path, monkeypatch, versi
 
 
 def test_a_name_with_a_comma_that_is_there_asks_for_the_version(tmp_path):
+    """One that is empty is made by each broker of 4.9.2 and later 4.9, with its log in the parts."""
     log = tmp_path / "log,1"
     log.mkdir()
     conf = tmp_path / "broker.conf"
     conf.write_text(f"storePathCommitLog={log}\n")
+    assert store_options("/s", config=conf).commitlog == (str(tmp_path / "log"), os.path.abspath("1"))
+    (log / f"{0:020d}").touch()
     with pytest.raises(FormatError, match=r"storePathCommitLog: a broker before 4\.9\.2 .*--broker-version") as told:
         store_options("/s", config=conf)
     assert told.value.path == str(conf)

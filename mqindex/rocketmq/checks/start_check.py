@@ -56,6 +56,7 @@ __all__ = ["Started", "check_start"]
 _DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is skipped
 _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
 _WAITS_SINCE, _WAITS_NOT_SINCE = (4, 5, 0), (5, 0, 0)  # a start waits until the log is dispatched to its end
+_TYPES_SINCE = (5, 0, 0)  # of queues: simple and batch ones
 _INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
 _ABORT, _ABORT_SINCE = ("abort", "abort.bak"), (5, 0, 0)  # a start writes its process id, and keeps the last one
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
@@ -282,7 +283,7 @@ class _Look:
     def _require_known(self, length: _Length, directories: Iterable[Sequence[Entry]]) -> None:
         """Nobody knows whether a broker takes files whose length is neither given nor shown, nor its default."""
         default, size = NUMBERS[length.setting], length.size
-        if length.given is not None or size in (None, default):
+        if length.given is not None or size in (None, default) or self._running:  # a broker has loaded them
             return
         first: Entry | None = None
         for entries in directories:
@@ -330,11 +331,13 @@ class _Look:
         options = self._options
         length = _Length("mappedFileSizeConsumeQueue", options.consume_queue_file_size, rules.file_size)
         self._load_queues(options.consume_queue, length, "simple queue")
-        for path in _queue_directories(options.consume_queue):
-            self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
         if rules.ext_file_size is not None:
             ext = _Length("mappedFileSizeConsumeQueueExt", options.consume_queue_ext_file_size, rules.ext_file_size)
             self._load_queues(options.consume_queue_ext_directory, ext, "queue")
+        if self._broker.is_before(_TYPES_SINCE):  # it loads no batch queues, and compares no types
+            return
+        for path in _queue_directories(options.consume_queue):
+            self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
         self._load_queues(options.batch_consume_queue, self._batch_length(), "queue")
         for path in _queue_directories(options.batch_consume_queue):
             self._require_type(path, _BATCH, batch is None or _topic_of(path) in batch)

@@ -121,6 +121,8 @@ def _refuse_entries(directories: Sequence[str], files: Sequence[LogFile]) -> Non
 
 def _refuse_traces(root: str) -> None:
     for home in _homes(root):
+        if any(_is_frame(_head(file)) for file in _files([os.path.join(home, "data")])):  # a copy of a plain log
+            continue
         names = ", ".join(names_in(home)) or "nothing"
         got = f"a directory of DLedger, but no entry in its data; {names} in it"
         raise FileStateError(_WHAT, path=home, expected=_EXPECTED, got=got, hint=_MOUNTED)
