@@ -270,6 +270,9 @@ SNAPSHOT_NOT_A_FILE = Kind("snapshot-not-a-file", "warning",
 
 # ---- the files of a partition and of a log dir
 
+DELETED_NOT_LOADED = Kind("deleted-not-loaded", "error",
+    "A partition is being deleted, and a broker cannot load it, which it does first when it starts.",
+    "move the partition's directory elsewhere: nothing in it is in use")
 LEADER_EPOCH_CHECKPOINT = Kind("leader-epoch-checkpoint", "error",
     "A partition's leader-epoch-checkpoint cannot be read: a broker puts the whole log dir offline, or does not start.",
     "a broker puts the whole log dir offline, or does not start; delete the file: a broker creates a new one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,51 @@ def test_directories_that_brokers_know_stop_none(log_dir: Path) -> None:
     gone.mkdir()
     _, start = look(log_dir)
     assert (start.starts, start.deletes) == (True, (str(gone),))
+
+
+def _stray_name(home: Path) -> Path:
+    (home / "abc.index").touch()
+    return home / "abc.index"
+
+
+def _epochs(home: Path) -> Path:
+    (home / "leader-epoch-checkpoint").write_text("x\n")
+    return home / "leader-epoch-checkpoint"
+
+
+def _directory(name: str, *lost: str) -> Callable[[Path], Path]:
+    def change(home: Path) -> Path:
+        log = min(home.glob("*.log"))
+        for ending in lost:
+            log.with_suffix(f".{ending}").unlink()
+        path = log.with_suffix(f".{name}")
+        path.unlink(missing_ok=True)
+        path.mkdir()
+        return path
+
+    return change
+
+
+def _deleted(log_dir: Path) -> Path:
+    return shutil.copytree(log_dir / "topic-0", log_dir / "topic-2.0123456789abcdef0123456789abcdef-delete")
+
+
+@pytest.mark.parametrize("change", [_stray_name, _epochs, _directory("txnindex"), _directory("timeindex", "index")])
+def test_a_broker_loads_a_partition_that_is_being_deleted_first(change: Callable[[Path], Path], log_dir: Path) -> None:
+    """Each of these stopped a real 4.1.0, and verify said clean."""
+    path = change(_deleted(log_dir))
+    report, start = look(log_dir)
+    assert (start.starts, [each.path for each in start.obstacles]) == (False, [str(path)])
+    (finding,) = [one for one in report.findings if one.severity == "error"]
+    assert (finding.kind, finding.path) == ("deleted-not-loaded", str(path))
+
+
+@pytest.mark.parametrize("change", [_directory("timeindex"), _directory("index")])
+def test_an_index_that_is_not_opened_stops_no_broker(change: Callable[[Path], Path], log_dir: Path) -> None:
+    """A broker opens it with the first look-up, and makes none of a partition that is being deleted longer."""
+    change(_deleted(log_dir))
+    report, start = look(log_dir)
+    assert (report.ok, start.starts) == (True, True)
 
 
 # ---- meta.properties

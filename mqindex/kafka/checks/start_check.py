@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -40,11 +41,12 @@ from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Survey
 from mqindex.report import Finding, Kind, Obstacle
 
-__all__ = ["HIGH_WATERMARKS", "RECOVERY_POINTS", "StartFiles", "look_at_start"]
+__all__ = ["HIGH_WATERMARKS", "NO_INDEX_FILE", "RECOVERY_POINTS", "StartFiles", "look_at_start"]
 
 _NUMBERED: Final = (".log", *(f".{kind}" for kind in IndexKind), ".snapshot", ".cleaned", ".swap")
 _OFFLINE: Final = "a broker puts the log dir offline, and stops if it has no other"
 _UNREAD: Final = f"no checkpoint that a broker reads: {_OFFLINE}"
+NO_INDEX_FILE: Final = "no file, but something else that has the name of an index"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 _CLEANED: Final = "cleaner-offset-checkpoint"
@@ -90,6 +92,7 @@ def look_at_start(found: Survey) -> StartFiles:
     if not found.single:
         _look_at_directories(found.root, look)
         _look_at_properties(found, look)
+        _look_at_deleted(found.root, look)
     _look_at_checkpoints(found, look)
     partitions: list[PartitionFiles] = []
     topics: dict[str, list[tuple[str, bytes]]] = {}  # the files with an id, and the ids
@@ -215,6 +218,29 @@ def _look_at_partition(files: PartitionFiles, look: StartFiles) -> bytes | None:
     except ValueError as error:
         look.stop(catalogue.PARTITION_METADATA, _metadata_of(path), str(error), brokers="from 2.8 on")
     return None
+
+
+def _look_at_deleted(log_dir: str, look: StartFiles) -> None:
+    """Partitions that are being deleted: a broker loads their segments, which it recovers only without a `.index`."""
+    for each in list_partitions(log_dir):
+        own = StartFiles(look.lock)
+        if each.state == "delete":
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                files = list_segments(each.path)
+                _look_at_partition(files, own)
+                own.obstacles += _unopened(files)
+        look.obstacles += own.obstacles
+        look.findings += [catalogue.DELETED_NOT_LOADED.finding(one.path, got=one.reason) for one in own.obstacles]
+
+
+def _unopened(files: PartitionFiles) -> Iterator[Obstacle]:
+    """What is no file in the place of an index that is opened when a segment is loaded."""
+    for segment in files.segments:
+        recovered = not disk.is_there(segment.place_of(IndexKind.OFFSET))
+        for kind in (IndexKind.TRANSACTION, *((IndexKind.TIME,) if recovered else ())):
+            place = segment.place_of(kind)
+            if disk.is_there(place) and not disk.is_file(place):
+                yield Obstacle(place, NO_INDEX_FILE)
 
 
 def _look_at_snapshots(files: PartitionFiles, look: StartFiles) -> None:

@@ -12,7 +12,7 @@ from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.partition_check import gaps
 from mqindex.kafka.checks.segment_check import CheckedSegment
-from mqindex.kafka.checks.start_check import HIGH_WATERMARKS, RECOVERY_POINTS, StartFiles, look_at_start
+from mqindex.kafka.checks.start_check import HIGH_WATERMARKS, NO_INDEX_FILE, RECOVERY_POINTS, StartFiles, look_at_start
 from mqindex.kafka.checks.transaction_check import is_refused_version, refused_entry
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.layout import IndexKind
@@ -27,7 +27,6 @@ __all__ = ["verdict"]
 _BAD: Final = "a bad length, or zeros, where a batch should be"
 _ENDLESS: Final = f"{_BAD}, and after a clean stop no recovery cuts it"
 _READ: Final = f"{_BAD}, and a broker reads this log for its producers before any recovery cuts it"
-_NO_FILE: Final = "no file, but something else that has the name of an index"
 _LOST_END: Final = "its last entry leads to no batch, and after a clean stop a broker reads the log from there on"
 
 
@@ -149,7 +148,7 @@ def _is_recovered_when_loaded(segment: CheckedSegment) -> bool:
 def _open_indexes(segment: CheckedSegment, done: _Recovery, *, last: bool) -> None:
     """A broker opens every `.txnindex` that is there, and the others of the last segment, to make them longer."""
     done.obstacles += [
-        Obstacle(segment.files.place_of(kind), _NO_FILE)
+        Obstacle(segment.files.place_of(kind), NO_INDEX_FILE)
         for kind in segment.blocked()
         if last or kind is IndexKind.TRANSACTION
     ]
