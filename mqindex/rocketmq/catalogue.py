@@ -63,9 +63,9 @@ TIMER_LOG_LENGTH = Kind("timer-log-length", "error",
     "log, and delivers again what was due")
 TIMER_LOG_STRAY = replace(TIMER_LOG_LENGTH, hint=f"{_NO_5_0_START}: move it elsewhere")
 COMPACTION_STRAY = Kind("compaction-stray", "error",
-    "A directory that is no queue is among those of the log of a compacted topic, and brokers 5.1 and later do not "
-    "start.",
-    "brokers 5.1 and later refuse to start: move it elsewhere")
+    "A directory that is no queue is among those of the log of a compacted topic, or a file that is not named by a "
+    "number is in one, and brokers 5.1 and later do not start.",
+    "brokers 5.1 and later refuse to start: {remedy}")
 COMPACTION_UNLIKE = Kind("compaction-unlike", "warning",
     "The log of a compacted topic has other files than its queue. With some that are missing brokers 5.1 and later do "
     "not start; others they delete.",

@@ -565,6 +565,18 @@ def new_file(path: Path) -> Path:
     return path
 
 
+def test_a_running_broker_is_not_told_of_what_its_compaction_replaces(store: Path) -> None:
+    """It renames the file, and deletes it a moment later."""
+    for name in ("compactionLog/Compact/0/00000000000000000000.delete", "compactionCq/Compact/0/00000000000000000000"):
+        path = store / "compaction" / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"\1")
+    assert start_of(verify(store, broker_version="5.5.0")).starts is False
+    with held(store / "lock"):
+        start = start_of(verify(store, broker_version="5.5.0"))
+    assert start.obstacles == ()
+
+
 LOCKS = "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)"
 
 

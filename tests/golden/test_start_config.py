@@ -433,3 +433,39 @@ def test_a_compacted_log_without_the_files_of_its_queue_is_a_question(store: Pat
     assert [(one.path, one.brokers) for one in obstacles(store, NEW)] == [(str(path), "perhaps 5.1 and later")]
     told = [(one.severity, one.path) for one in look(store, NEW).findings if one.kind == "compaction-unlike"]
     assert told == [("warning", str(path))]
+
+
+def test_what_a_compaction_replaced_stops_brokers_from_5_1_on(store: Path) -> None:
+    """Killed when it ended: 5.5.0 reads the name as a number, and starts once the file is deleted."""
+    path = compacted(store)
+    old = path / f"{4600:020d}.delete"
+    sparse(old, 4600)
+    assert [starts(store, version) for version in ("5.0.0", "5.1.0", NEW, None)] == [True, False, False, None]
+    assert [(one.path, one.reason) for one in obstacles(store, NEW)] == [(str(old), "not named by a number")]
+    (told,) = [one for one in look(store, NEW).findings if one.severity != "info"]
+    assert (told.severity, told.kind, told.path) == ("error", "compaction-stray", str(old))
+    assert told.hint is not None and "delete it;" in told.hint
+    old.unlink()
+    assert starts(store, NEW) is True
+
+
+def test_what_a_compaction_has_not_yet_replaced_is_not_to_be_deleted(store: Path) -> None:
+    """The queue still knows the old file, or the new one of its queue waits: without the file no broker starts."""
+    path = compacted(store)
+    old = (path / f"{0:020d}").rename(path / f"{0:020d}.delete")
+    (told,) = [one for one in look(store, NEW).findings if one.kind == "compaction-stray"]
+    assert told.hint is not None and f"name it {0:020d} again" in told.hint
+    sparse(path / f"{0:020d}", 4600)
+    waiting = store / "compaction" / "compactionCq" / "Compact" / "0" / "compacting"
+    waiting.mkdir()
+    sparse(waiting / f"{0:020d}", 4600)
+    (told,) = [one for one in look(store, NEW).findings if one.kind == "compaction-stray"]
+    assert told.path == str(old) and told.hint is not None
+    assert "move the queue's directories in compactionLog and in compactionCq elsewhere" in told.hint
+
+
+def test_a_stray_file_among_others_of_another_length_is_not_read(store: Path) -> None:
+    """The first file of another length ends the load, and brokers after 5.1.0 start without the queue."""
+    path = compacted(store)
+    sparse(path / "notes", 10)
+    assert starts(store, NEW) is None

@@ -2,20 +2,21 @@
 
     <store>/compaction/compactionLog/<topic>/<queueId>/<20 digits>      and the same below compactionCq
 
-They are not read. Source: RocketMQ 5.1.0 to 5.5.0 `CompactionStore.load`, `CompactionLog.TopicPartitionLog`.
+They are not read. Source: RocketMQ 5.1.0 to 5.5.0 `CompactionStore.load`, `CompactionLog.replaceFiles`,
+`CompactionLog.TopicPartitionLog`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from mqindex.errors import FormatError
 from mqindex.report import Finding
-from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.checks.start_files import listed
+from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq.checks.start_files import Entry, listed
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import subdirectories
@@ -24,15 +25,17 @@ __all__ = ["COMPACTION_SINCE", "CompactionFault", "compaction_faults", "compacti
 
 COMPACTION_SINCE: Final = (5, 1, 0)
 _LOG, _QUEUES = "compactionLog", "compactionCq"
+_REPLACED: Final = ".delete"
 _QUEUE_ID: Final = re.compile(r"[+-]?\d+")
 
 
 class CompactionFault(NamedTuple):
-    """`certain`: no such broker starts; else it depends on what is in the files."""
+    """`certain`: no such broker starts; else nobody knows. `passing`: a broker that runs makes such a thing itself."""
 
     path: str
     reason: str
     certain: bool
+    passing: bool
     finding: Finding
 
 
@@ -56,16 +59,13 @@ def compaction_faults(options: StoreOptions) -> Iterator[CompactionFault]:
         for path in sorted(subdirectories(topic)):
             number = _queue_id(os.path.basename(path))
             if number is None:
-                expected, got = "the number of a queue", os.path.basename(path)
-                stray = catalogue.COMPACTION_STRAY.finding(path, expected=expected, got=got)
-                yield CompactionFault(path, "a directory not named by a queue's number", True, stray)
+                expected, got, remedy = "the number of a queue", os.path.basename(path), "move it elsewhere"
+                stray = catalogue.COMPACTION_STRAY.finding(path, expected=expected, got=got, remedy=remedy)
+                yield CompactionFault(path, "a directory not named by a queue's number", True, False, stray)
                 continue
             queue = os.path.join(home, _QUEUES, os.path.basename(topic), str(number))
-            if os.path.isdir(queue) and _files(queue) != _files(path):
-                unlike = catalogue.COMPACTION_UNLIKE.finding(
-                    path, expected=f"the names of files in {queue}", got="others"
-                )
-                yield CompactionFault(path, f"its files are not named as those of {_QUEUES}", False, unlike)
+            if os.path.isdir(queue):
+                yield from _faults(path, queue)
 
 
 def _queue_id(name: str) -> int | None:
@@ -74,8 +74,51 @@ def _queue_id(name: str) -> int | None:
     return number if -(2**31) <= number < 2**31 else None
 
 
-def _files(directory: str) -> set[str]:
-    return {one.name for one in listed([directory]) if not one.directory and one.size}
+# ---- the files of one queue
+
+
+def _faults(path: str, queue: str) -> Iterator[CompactionFault]:
+    """`path`: of its log. Files of several lengths are not loaded, which stops 5.1.0 and no later broker."""
+    log, units = _files(path), _files(queue)
+    one_length = _have_one_length(log) and _have_one_length(units)
+    strays = [one for one in (*log, *units) if _is_stray(one)] if one_length else []
+    for one in strays:
+        remedy = _remedy(one, log, units, queue)
+        finding = catalogue.COMPACTION_STRAY.finding(one.path, expected="20 digits", got=one.name, remedy=remedy)
+        yield CompactionFault(one.path, "not named by a number", True, one.name.endswith(_REPLACED), finding)
+    if not strays and _names(log) != _names(units):
+        expected = f"the names of files in {queue}"
+        unlike = catalogue.COMPACTION_UNLIKE.finding(path, expected=expected, got="others")
+        yield CompactionFault(path, f"its files are not named as those of {_QUEUES}", False, True, unlike)
+
+
+def _remedy(stray: Entry, log: Sequence[Entry], units: Sequence[Entry], queue: str) -> str:
+    """A compaction renames what it replaces, first of the log, then of the queue, and deletes it at its end."""
+    kept, known = ({one.name for one in files if not _is_stray(one)} for files in (log, units))
+    replaced = {one.name.removesuffix(_REPLACED) for one in log if _is_stray(one)}
+    if not stray.name.endswith(_REPLACED):
+        return "move it elsewhere"
+    if kept == known and not _files(os.path.join(queue, "compacting")):
+        return "delete it; a compaction that has ended has replaced it"
+    if known == kept | replaced and not kept & replaced:
+        return f"a compaction has not ended: name it {stray.name.removesuffix(_REPLACED)} again"
+    return f"a compaction has not ended: move the queue's directories in {_LOG} and in {_QUEUES} elsewhere"
+
+
+def _is_stray(one: Entry) -> bool:
+    return layout.number_of(one.name) is None
+
+
+def _names(files: Sequence[Entry]) -> set[str]:
+    return {one.name for one in files}
+
+
+def _have_one_length(files: Sequence[Entry]) -> bool:
+    return len({one.size for one in files}) <= 1
+
+
+def _files(directory: str) -> list[Entry]:
+    return [one for one in listed([directory]) if not one.directory and one.size]
 
 
 def _is_configured(options: StoreOptions) -> bool:

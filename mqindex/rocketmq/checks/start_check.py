@@ -478,10 +478,10 @@ class _Look:
         if not_compared is not None:
             self._findings.append(not_compared)
         for fault in compaction_faults(self._options):
+            if fault.passing and self._running:
+                continue
             if fault.certain:
                 self._stop_since(COMPACTION_SINCE, fault.path, fault.reason)
-            elif self._running:  # it makes the two files one after the other
-                continue
             else:
                 self._stop(fault.path, fault.reason, "perhaps 5.1 and later", None, option=None)
             self._findings.append(fault.finding)
