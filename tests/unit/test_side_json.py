@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from mqindex.errors import FormatError
 from mqindex.rocketmq import ConsumerOffsets, TopicConfig
+from mqindex.rocketmq.checks.config_files import config_findings
 from mqindex.rocketmq.metadata.config_json import parse_side_json
 from mqindex.rocketmq.metadata.consumer_offsets import read_delay_offsets
-from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
+from mqindex.rocketmq.metadata.topic_configs import read_topic_configs, read_topic_table
 
 OFFSETS = '{\n\t"offsetTable":{\n\t\t"TopicA@GroupA":{0:12,1:9\n\t\t},\n\t\t"%RETRY%GroupA@GroupA":{0:0\n\t\t}\n\t}\n}'
 OFFSETS_5 = '{"dataVersion":{"counter":3},"groupTopicMap":{"G":["T"]},"offsetTable":{"T@G":{"0":7}}}'
@@ -56,6 +58,43 @@ def test_the_backup_is_taken_where_the_file_cannot_be_read(main: str | None, tmp
     if main is not None:
         (tmp_path / "consumerOffset.json").write_text(main)
     (tmp_path / "consumerOffset.json.bak").write_text(OFFSETS_5)
+    assert ConsumerOffsets.read(str(tmp_path), lambda *queue: 0) == {"T@G": {0: 7}}
+
+
+@pytest.mark.parametrize("meanwhile", [None, "", OFFSETS_5[:30]])
+def test_a_file_that_is_being_saved_is_looked_at_again(
+    meanwhile: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker deletes it and renames the new one, or writes into it; beside one that saved, verify warned."""
+    path = tmp_path / "consumerOffset.json"
+    (tmp_path / "consumerOffset.json.bak").write_text(OFFSETS)
+
+    def being_saved() -> None:
+        path.unlink(missing_ok=True)
+        if meanwhile is not None:
+            path.write_text(meanwhile)
+
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 2:
+            path.write_text(OFFSETS_5)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    being_saved()
+    assert list(config_findings(str(path))) == []
+    being_saved()
+    looks.clear()
+    assert ConsumerOffsets.read(str(tmp_path), lambda *queue: 0) == {"T@G": {0: 7}}
+    (tmp_path / "topics.json.bak").write_text("{}")
+    assert read_topic_table(str(tmp_path)) is None
+
+
+def test_a_file_that_no_broker_saves_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("waited"))
+    assert ConsumerOffsets.read(str(tmp_path), lambda *queue: 0) == {}
+    (tmp_path / "consumerOffset.json").write_text(OFFSETS_5 + "\n")
     assert ConsumerOffsets.read(str(tmp_path), lambda *queue: 0) == {"T@G": {0: 7}}
 
 

@@ -94,7 +94,7 @@ def _faults(path: str, queue: str) -> Iterator[CompactionFault]:
 
 def _remedy(stray: Entry, log: Sequence[Entry], units: Sequence[Entry], queue: str) -> str:
     """A compaction renames what it replaces, first of the log, then of the queue, and deletes it at its end."""
-    kept, known = ({one.name for one in files if not _is_stray(one)} for files in (log, units))
+    kept, known = (_names([one for one in files if not _is_stray(one)]) for files in (log, units))
     replaced = {one.name.removesuffix(_REPLACED) for one in log if _is_stray(one)}
     if not stray.name.endswith(_REPLACED):
         return "move it elsewhere"

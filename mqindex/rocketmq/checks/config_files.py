@@ -16,11 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from mqindex.errors import FormatError
 from mqindex.files import disk
-from mqindex.files.regular import reading_text
 from mqindex.health import Text
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.metadata.config_json import in_json, json_value, tables_of
+from mqindex.rocketmq.metadata.config_json import in_json, json_value, saved, tables_of
 from mqindex.rocketmq.metadata.consumer_offsets import delay_table, lmq_offset_table, offset_table
 from mqindex.rocketmq.metadata.topic_configs import topic_configs
 from mqindex.rocketmq.options import Version, version_text
@@ -128,8 +127,7 @@ def _contents(path: str) -> tuple[_Content, _Content]:
 
 def _content(path: str, file: _File) -> _Content:
     try:
-        with reading_text(path, errors="replace") as opened:
-            text = opened.read()
+        text = saved(path).decode(errors="replace")
     except (FileNotFoundError, NotADirectoryError):  # no broker finds a file where config/ is none
         return _Content("missing", loaded=False)
     except IsADirectoryError:

@@ -2,22 +2,35 @@
 
 Each save keeps the previous content in `<name>.bak`. A broker takes the file, or the `.bak` where the file is missing,
 empty or no JSON (RocketMQ 4.9.3 `ConfigManager.load`); so does `load_side_json`. What fastjson takes was tried with the
-brokers 4.9.3 and 5.5.0.
+brokers 4.9.3 and 5.5.0. A save deletes the file before it renames the new one, or writes into it
+(`MixAll.string2File`).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from mqindex.errors import FormatError
 from mqindex.files.regular import reading
 
-__all__ = ["in_json", "json_value", "load_side_json", "parse_side_json", "table_of", "tables_of", "whole_number"]
+__all__ = [
+    "in_json",
+    "json_value",
+    "load_side_json",
+    "parse_side_json",
+    "saved",
+    "table_of",
+    "tables_of",
+    "whole_number",
+]
 
 _T = TypeVar("_T")
+_PAUSES: Final = (0.01, 0.03)  # seconds before another look: a save takes less
 _REMOVE = "restore the file, or remove it: the broker then starts without"
 
 # A string as a whole, so that nothing inside one is touched; else a name without quotes after `{` or `,`.
@@ -62,6 +75,26 @@ def _quoted(match: re.Match[str]) -> str:
     return match[0] if name is None else f'{before}"{name}"'
 
 
+def saved(path: str) -> bytes:
+    """The content of the file or of a `.bak`, with another look where it may be that a broker just saves it."""
+    for pause in _PAUSES:
+        try:
+            content = _content(path)
+        except FileNotFoundError:
+            if not os.path.exists(f"{path}.bak"):
+                raise
+        else:
+            if content.rstrip(b"\0 \t\r\n").endswith(b"}"):
+                return content
+        time.sleep(pause)
+    return _content(path)
+
+
+def _content(path: str) -> bytes:
+    with reading(path) as file:
+        return file.read()
+
+
 def load_side_json(path: str, read: Callable[[dict[str, Any]], _T]) -> _T | None:
     """The result of `read` on the file, or on its `.bak`; None where neither has content.
 
@@ -71,8 +104,7 @@ def load_side_json(path: str, read: Callable[[dict[str, Any]], _T]) -> _T | None
     first: FormatError | None = None
     for name in (path, path + ".bak"):
         try:
-            with reading(name) as file:
-                text = file.read().decode(errors="replace")
+            text = saved(name).decode(errors="replace")
             if text.strip():
                 return read(parse_side_json(text))
         except (FileNotFoundError, NotADirectoryError):  # no file either where config/ is none

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mqindex.errors import FormatError
-from mqindex.files.regular import reading
 from mqindex.rocketmq.metadata.config_json import (
     in_json,
     load_side_json,
     parse_side_json,
+    saved,
     table_of,
     tables_of,
     whole_number,
@@ -54,8 +54,7 @@ class TopicTable(NamedTuple):
 def read_topic_table(directory: str) -> TopicTable | None:
     """The topics that the broker saved last; None: there is no such file, or none that can be read."""
     try:
-        with reading(os.path.join(directory, "topics.json")) as file:
-            found = parse_side_json(file.read().decode())
+        found = parse_side_json(saved(os.path.join(directory, "topics.json")).decode())
         changed = whole_number(table_of(found, "dataVersion").get("timestamp"), "timestamp")
         return TopicTable(frozenset(topic_configs(found)), changed)
     except (OSError, ValueError):
