@@ -8,9 +8,10 @@ is the newest of its slot, which leaves one, seldom more. In a file that was opt
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
+from mqindex.files.regular import reading
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.layout import (
     HASH_SLOT_NUM,
@@ -55,6 +57,8 @@ _KEY_HASH, _PHY_OFFSET, _PREV_INDEX = (
 )
 _BLOCK = _ENTRY << 20  # words of slots tried in one go
 NEWEST = 16  # entries checked in a quick look at a file of the default length
+_LOOKS: Final = 3  # at files that fit none, while a broker writes
+_PAUSE: Final = 0.01  # seconds
 _HINT = (
     "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num), the broker's maxHashSlotNum and maxIndexNum; "
     f"--hash-slot-num {HASH_SLOT_NUM} --index-num {INDEX_NUM} if the broker runs with its defaults"
@@ -78,7 +82,7 @@ def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) ->
     if not names:
         raise GeometryError("there is no index file to infer the geometry from", hint=_HINT)
     unread: list[OSError] = []
-    votes = [fitting for fitting in (_vote(name, thorough, unread) for name in _of_one_size(names)) if fitting]
+    votes = _votes(names, thorough, unread)
     if not votes:
         return _default_or_refuse(names, unread)
     agreed = set.intersection(*votes)
@@ -248,6 +252,28 @@ def _phy_offset(words: Array, entry: Array) -> Array:
 
 def _pairs(slots: Iterable[int], size: int) -> list[Geometry]:
     return [(int(s), (size - INDEX_HEADER_SIZE - INDEX_SLOT_SIZE * int(s)) // INDEX_ENTRY_SIZE) for s in slots]
+
+
+def _votes(names: list[str], thorough: bool, unread: list[OSError]) -> list[set[Geometry]]:
+    """Of the files that fit some; looked at again where a broker wrote: one that it makes has no entry for a moment."""
+    for _ in range(_LOOKS):
+        unread.clear()
+        heads = [_head(name) for name in names]
+        votes = [fitting for fitting in (_vote(name, thorough, unread) for name in _of_one_size(names)) if fitting]
+        if votes:
+            return votes
+        time.sleep(_PAUSE)
+        if heads == [_head(name) for name in names]:
+            break
+    return []
+
+
+def _head(path: str) -> bytes:
+    try:
+        with reading(path, buffered=False) as file:
+            return file.read(INDEX_HEADER_SIZE)
+    except OSError:
+        return b""
 
 
 def _vote(path: str, thorough: bool, unread: list[OSError]) -> set[Geometry]:
