@@ -212,6 +212,15 @@ def test_offsets_that_are_lost(store: Path, tmp_path: Path) -> None:
     assert [name for _, name, _ in missing(look(root))] == ["delayOffset.json"]
 
 
+def test_offsets_that_a_young_broker_has_not_written_yet(tmp_path: Path) -> None:
+    """It does ten seconds after its start; killed before, it left two warnings: restore the file."""
+    root = case("clock-back-493").unpack(tmp_path)
+    for path in (root / "config").iterdir():
+        path.unlink()
+    put(root, "subscriptionGroup.json", "{}", None)
+    assert [name for _, name, _ in missing(look(root))] == ["topics.json"]
+
+
 def test_a_store_without_its_configuration_is_clean(store: Path) -> None:
     for name in NAMES:
         if name != "delayOffset.json":

@@ -14,6 +14,7 @@ from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.catalogue import OffsetKinds
 from mqindex.rocketmq.checks.config_files import CONFIG_FILES, config_findings, is_there
+from mqindex.rocketmq.checks.start_files import is_log_file, listed, message_at, number_of
 from mqindex.rocketmq.metadata.checkpoint import CHECKPOINT_SIZE, LATEST_TIME, Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.options import StoreOptions
@@ -26,6 +27,7 @@ __all__ = ["SideCheck", "check_sides", "checkpoint_is_directory"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_FIRST_WRITE = 10_000  # ms from the start of a broker until it writes its offsets, whatever the intervals are
 _MAX_LISTED = 20  # offsets of one file, each with a finding of its own
 
 
@@ -112,10 +114,19 @@ def _missing(check: SideCheck, config: str) -> Iterator[Finding]:
     delays = {queue for queue, (_, high) in check.queues.items() if high and queue[0] == SCHEDULE_TOPIC}
     if topics and "topics.json" not in there:
         yield _no_file(catalogue.TOPICS_MISSING, config, "topics.json", plural(len(topics), "topic"))
+    if _is_young(check):
+        return
     if topics and not there & {"consumerOffset.json", "lmqConsumerOffset.json"}:
         yield _no_file(catalogue.CONSUMER_OFFSETS_MISSING, config, "consumerOffset.json", "offsets of groups")
     if delays and "delayOffset.json" not in there:
         yield _no_file(catalogue.DELAY_OFFSETS_MISSING, config, "delayOffset.json", plural(len(delays), "delay level"))
+
+
+def _is_young(check: SideCheck) -> bool:
+    """Whether the broker that made the log may have been gone, or be new, before it first wrote its offsets."""
+    first = next((one for one in listed(check.options.commitlog) if is_log_file(one) and one.size), None)
+    head = None if first is None or number_of(first) else message_at(first.path)
+    return head is not None and check.max_timestamp - head.store_timestamp < _FIRST_WRITE
 
 
 def _no_file(kind: Kind, config: str, name: str, expected: str) -> Finding:
