@@ -98,6 +98,9 @@ def test_undo_takes_a_repair_back(shell: Shell, basic: Store) -> None:
     assert undone.status == 0
     assert f"  put index/{broken.name} back" in undone.lines
     assert {path: content for path, content in basic.contents().items() if "backup" not in path} == before
+    (counted,) = [line for line in undone.lines if line.startswith("put back in ")]
+    aside = sum(line.startswith("  move ") for line in undone.lines)
+    assert aside and counted.startswith(f"put back in {basic.root}: 1 file, {aside} moved to the backup; ")
     again = shell("repair", basic.root, "--undo", backup)
     assert (again.status, "no such backup" in again.err) == (2, True)
     (forward,) = basic.root.glob("mqindex-backup-*")

@@ -86,7 +86,9 @@ def _print(report: RepairReport, catalogue: Catalogue, *, undone: bool) -> None:
     if report.backup:
         print_line(way_back(report.path, report.backup))
     if undone:
-        print_line(f"put back in {report.path}: {plural(report.files, 'file')}; {report.seconds:.1f} s")
+        aside = len(report.actions) - report.files
+        also = f", {aside} moved to the backup" if aside else ""
+        print_line(f"put back in {report.path}: {plural(report.files, 'file')}{also}; {report.seconds:.1f} s")
     elif report.dry_run or not report.actions:
         print_line(f"checked {report.path}; {report.seconds:.1f} s")
     else:
