@@ -239,3 +239,17 @@ def test_a_geometry_of_no_entry_is_refused_by_every_command(
     assert shell("optimize", basic.root, "--out", "out", "--index-num", "1").status == 2
     assert basic.contents() == before
     assert not (tmp_path / "out").exists()
+
+
+def test_a_log_that_is_not_where_a_configuration_says_names_the_setting(
+    shell: Shell, basic: Store, tmp_path: Path
+) -> None:
+    shutil.rmtree(basic.root / "index")
+    shutil.rmtree(basic.root / "consumequeue")
+    (basic.root / "consumequeue").mkdir()
+    conf = tmp_path / "broker.conf"
+    conf.write_text("storePathCommitLog=/elsewhere/commitlog\nmaxHashSlotNum=100\nmaxIndexNum=400\n")
+    done = shell("verify", basic.root, "--broker-conf", conf)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("mqindex: /elsewhere/commitlog: No such file or directory; ")
+    assert "storePathCommitLog" in done.err and "--commitlog" in done.err

@@ -26,6 +26,10 @@ __all__ = [
 ]
 
 EMPTY = "an empty file"
+_ELSEWHERE = (
+    "the commit log is to be there (storePathCommitLog of a --broker-conf, else commitlog/ of the store); "
+    "commitlog= (--commitlog) says where it is"
+)
 _NAME_DIGITS = 20
 
 
@@ -93,7 +97,7 @@ def _listed(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile
         for entry in entries:
             _take(entry, found, skipped)
     if missing and (len(missing) == len(directories) or len(found) >= len(directories)):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), missing[0])
+        raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}; {_ELSEWHERE}", missing[0])
     return _without_overlap([found[start] for start in sorted(found)], skipped), skipped
 
 
