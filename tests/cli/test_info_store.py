@@ -242,3 +242,20 @@ def test_a_file_in_the_place_of_the_queues_is_no_directory(shell: Shell, basic: 
     (basic.root / "consumequeue").write_text("x")
     done = shell("info", basic.root)
     assert (done.status, done.err) == (2, f"mqindex: {basic.root / 'consumequeue'}: Not a directory\n")
+
+
+@pytest.mark.parametrize("lock", [True, False])
+def test_a_store_without_a_message_has_nothing_to_index(lock: bool, shell: Shell, tmp_path: Path) -> None:
+    """A broker was just started, or killed then: `verify` says clean."""
+    for name in ("commitlog", "consumequeue"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "commitlog" / f"{0:020d}").write_bytes(bytes(4096))
+    (tmp_path / "abort").touch()
+    if lock:
+        (tmp_path / "lock").touch()
+    assert shell("info", tmp_path).lines[1].strip() == "verdict               nothing wrong is seen"
+
+
+def test_an_index_that_is_gone_is_a_worry(shell: Shell, basic: Store) -> None:
+    shutil.rmtree(basic.root / "index")
+    assert shell("info", basic.root).lines[1].strip() == "verdict               the index is missing"

@@ -78,7 +78,7 @@ def test_an_id_that_only_an_index_finds_is_not_absent_without_one(shell: Shell, 
     assert done.status == 2
     assert done.err == (
         f"mqindex: some id: the store has no index, which finds such an id: {basic.root / 'index'}; "
-        "`mqindex repair` builds it\n"
+        "`mqindex repair` builds it, if the log has a message\n"
     )
     assert "phy_offset                   0" in done.out
 

@@ -41,10 +41,13 @@ def _worries(facts: Facts, seen: Facts) -> Iterator[str]:
     """Signs of trouble, in words; without any there may still be errors."""
     if seen["start"]["starts"] is False:
         yield "a broker would not start"
-    if facts["abort"] and facts["lock"] == "free":
+    new = _is_new(facts)
+    if facts["abort"] and facts["lock"] == "free" and not new:
         yield "the last exit was unclean"
     for name, words in _PARTS.items():
         part = facts.get(name)
+        if part is None and new:
+            continue
         if part is None:
             yield f"the {words} {'is' if name != 'consumequeue' else 'are'} missing"
         elif "error" in part or any("error" in file for file in part.get("files", ())):
@@ -55,6 +58,13 @@ def _worries(facts: Facts, seen: Facts) -> Iterator[str]:
             share = covered_share(seen["coverage"], "index" if name == "index" else "queues")
             if share is not None and share < _WELL_COVERED:
                 yield f"the {words} cover{'s' if name == 'index' else ''} {share:.1%} of the log"
+
+
+def _is_new(facts: Facts) -> bool:
+    """A log without a message, as of a broker that was just started, and nothing beside it that has an entry."""
+    log = facts.get("commitlog") or {}
+    ends = log.get("min_phy_offset"), log.get("max_phy_offset")
+    return ends[0] is not None and ends[0] == ends[1] and not _was_filled(facts)
 
 
 def _was_filled(facts: Facts) -> bool:

@@ -140,7 +140,8 @@ def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> I
     directory = chosen.index if kind == STORE else path
     if not os.path.isdir(directory):
         raise Trouble(
-            f"the store has no index: {directory}: expected a directory of index files; `mqindex repair` builds it"
+            f"the store has no index: {directory}: expected a directory of index files; `mqindex repair` builds it, "
+            "if the log has a message"
         )
     slots, entries, _ = geometry_of(directory, options)
     with contextlib.ExitStack() as opened:

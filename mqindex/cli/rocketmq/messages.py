@@ -85,7 +85,10 @@ def find_messages(store: MessageStore, name: str, topic: str | None) -> list[Mes
         return [] if message is None else [message]
     directory = os.path.join(store.root, "index")
     if not os.path.isdir(directory):
-        raise Trouble(f"the store has no index, which finds such an id: {directory}; `mqindex repair` builds it")
+        raise Trouble(
+            f"the store has no index, which finds such an id: {directory}; "
+            "`mqindex repair` builds it, if the log has a message"
+        )
     found = {
         message.phy_offset: message
         for each in _topics(store, topic)
