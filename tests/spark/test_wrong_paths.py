@@ -293,7 +293,7 @@ def test_an_empty_path_is_not_the_current_directory() -> None:
         ("directory", lambda: offset_for_timestamp("")),
         ("out", lambda: build_partition("", hash_slot_num=5, index_num=9)),
     ):
-        with pytest.raises(ValueError, match=f"^{name}: expected a path, got ''$"):
+        with pytest.raises(ValueError, match=f"^{name}: expected a path, got an empty one$"):
             call()
 
 
