@@ -241,8 +241,8 @@ TRANSACTION_RECORDS_GONE = replace(TRANSACTION_INDEX_UNKNOWN, severity="info",
 TRANSACTION_ELSEWHERE = replace(TRANSACTION_INDEX_UNKNOWN,
     hint=f"the log has something else where its abort marker must have been; {_REPAIR}")
 TRANSACTION_INDEX_FIRST_OFFSET = Kind("transaction-index-first-offset", "error",
-    "An entry begins elsewhere than its transaction in the log; where it begins later, consumers get the records before "
-    "it though they were aborted.",
+    "An entry begins elsewhere than its transaction in the log; where it begins later, consumers get the records "
+    "before it though they were aborted.",
     _REPAIR)
 TRANSACTION_CLEANED = replace(TRANSACTION_INDEX_FIRST_OFFSET, severity="info",
     hint="retention or the cleaner removed the batches at its beginning: this entry is right")
