@@ -11,16 +11,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from mqindex._words import plural
 from mqindex.errors import FormatError
-from mqindex.files import lock
 from mqindex.files.regular import reading
 from mqindex.files.rights import is_shut, rights
-from mqindex.report import Finding, Kind, Obstacle, Start
+from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.checks import start_files
@@ -32,26 +31,26 @@ from mqindex.rocketmq.checks.compaction import (
 )
 from mqindex.rocketmq.checks.config_files import (
     CONFIG_FILES,
-    EVERY,
     TIMER_METRICS,
     config_findings,
     no_config_directory,
     refusal,
 )
-from mqindex.rocketmq.checks.recovery import NOT_KNOWN, OFFSET_SINCE, Recovery, needs_offset, recoveries
+from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, Recovery, needs_offset
 from mqindex.rocketmq.checks.rocksdb_files import rocksdb_faults
 from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
 from mqindex.rocketmq.checks.start_files import NO_FILE, Entry, is_log_file, listed, number_of
+from mqindex.rocketmq.checks.start_look import Started, StartLook
 from mqindex.rocketmq.checks.timer_files import TIMERS_SINCE, timer_faults, timers_are_on
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
-from mqindex.rocketmq.options import Version, parse_version, version_text
+from mqindex.rocketmq.options import Version, version_text
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
 
-__all__ = ["Started", "check_start"]
+__all__ = ["check_start"]
 
 _DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is skipped
 _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
@@ -74,13 +73,6 @@ class _Length(NamedTuple):
     size: int | None
 
 
-class Started(NamedTuple):
-    """The verdict, and the findings that no other check makes."""
-
-    start: Start
-    findings: tuple[Finding, ...]
-
-
 def check_start(found: Survey, reads: Sequence[Recovery] | None = None) -> Started:
     """Look at everything that a broker looks at when it starts; nothing is written, no lock is taken.
 
@@ -100,78 +92,8 @@ def check_start(found: Survey, reads: Sequence[Recovery] | None = None) -> Start
     return look.verdict()
 
 
-@dataclass(frozen=True, slots=True)
-class _Broker:
-    """A version, as far as it is known: no file shows whether it is 5.1 or 4.9."""
-
-    version: Version
-    known: bool
-
-    @classmethod
-    def of(cls, found: Survey) -> _Broker:
-        version = parse_version(found.version.number)
-        return cls(version, found.options.broker_version is not None or version >= (5, 4, 0))
-
-    def is_before(self, version: Version) -> bool | None:
-        """None: not known."""
-        return self.version < version if self.known or version == EVERY else None
-
-
-class _Look:
-    """Gathers what prevents a start, what a start would delete, and the findings."""
-
-    def __init__(self, found: Survey, reads: Sequence[Recovery] | None) -> None:
-        self._found, self._options = found, found.options
-        self._reads = recoveries(found) or NOT_KNOWN if reads is None else reads
-        self._broker = _Broker.of(found)
-        self._lock = lock.holder(os.path.join(found.options.root, "lock"))
-        self._running = self._lock.state == "held" and not found.held
-        self._obstacles: list[Obstacle] = []
-        self._stops: list[bool | None] = []  # of each obstacle, whether it stops this broker; None: not known
-        self._findings: list[Finding] = []
-        self._deletes: list[str] = []
-        self._cuts: list[str] = []
-        self._messages: int | None = 0 if reads is not None or not found.spans else None
-        self._files: list[Entry] = []
-        self._deleted = 0
-        self._lost: int | None = 0
-
-    def verdict(self) -> Started:
-        """All of it."""
-        certain_first = sorted(zip(self._obstacles, self._stops, strict=True), key=lambda one: one[1] is None)
-        start = Start(
-            starts=False if True in self._stops else None if None in self._stops else True,
-            obstacles=tuple(one for one, _ in certain_first),
-            deletes=tuple(self._deletes),
-            entries_deleted=self._deleted,
-            entries_lost=self._lost,
-            cuts=tuple(self._cuts),
-            messages_deleted=self._messages,
-            lock=self._lock.state,
-            lock_pid=self._lock.pid,
-            lock_holder=lock.program(self._lock.pid),
-        )
-        return Started(start, tuple(self._findings))
-
-    def _stop(
-        self,
-        path: str,
-        reason: str,
-        brokers: str = "every",
-        stops: bool | None = True,
-        option: str | None = "--broker-version",
-    ) -> None:
-        self._obstacles.append(Obstacle(path, reason, brokers, option if stops is None else None))
-        self._stops.append(stops)
-
-    def _stop_since(self, since: Version, path: str, reason: str) -> bool:
-        """With this file brokers from the version `since` on do not start; False: this one does."""
-        before = self._broker.is_before(since)
-        if before:
-            return False
-        brokers = "every" if self._broker.known or since == EVERY else f"{version_text(since)} and later"
-        self._stop(path, reason, brokers, before is False or None)
-        return True
+class _Look(StartLook):
+    """Looks at one part of a store after the other."""
 
     # ---- files of a log or a queue
 
