@@ -252,26 +252,28 @@ class _Look(StartLook):
         batch = _batch_topics(self._options.root) if elsewhere is None else None
         options = self._options
         length = _Length("mappedFileSizeConsumeQueue", options.consume_queue_file_size, rules.file_size)
-        self._load_queues(options.consume_queue, length, "simple queue")
+        simple = list(_queue_directories(options.consume_queue))
+        self._load_queues(simple, length, "simple queue")
         if rules.ext_file_size is not None:
             ext = _Length("mappedFileSizeConsumeQueueExt", options.consume_queue_ext_file_size, rules.ext_file_size)
-            self._load_queues(options.consume_queue_ext_directory, ext, "queue")
+            self._load_queues(_queue_directories(options.consume_queue_ext_directory), ext, "queue")
         if self._broker.is_before(_TYPES_SINCE):  # it loads no batch queues, and compares no types
             return
-        for path in _queue_directories(options.consume_queue):
+        for path in simple:
             self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
-        self._load_queues(options.batch_consume_queue, self._batch_length(), "queue")
-        for path in _queue_directories(options.batch_consume_queue):
+        batched = list(_queue_directories(options.batch_consume_queue))
+        self._load_queues(batched, self._batch_length(batched), "queue")
+        for path in batched:
             self._require_type(path, _BATCH, batch is None or _topic_of(path) in batch)
 
-    def _batch_length(self) -> _Length:
+    def _batch_length(self, queues: Sequence[str]) -> _Length:
         given = self._options.batch_queue_file_size
-        entries = listed(_queue_directories(self._options.batch_consume_queue))
+        entries = listed(queues)
         there = start_files.usual([one.size for one in entries if is_log_file(one)])
         return _Length("mapperFileSizeBatchConsumeQueue", given, given or there)
 
-    def _load_queues(self, home: str, length: _Length, what: str) -> None:
-        directories = [listed([path]) for path in _queue_directories(home)]
+    def _load_queues(self, queues: Iterable[str], length: _Length, what: str) -> None:
+        directories = [listed([path]) for path in queues]
         for entries in directories:
             self._load(entries, length.size, what)
         self._require_known(length, directories)
