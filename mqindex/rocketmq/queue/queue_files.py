@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from mqindex._native.numbers import whole_number
 from mqindex.errors import TruncatedFileError
+from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory, leads_to_file
 from mqindex.files.file_maps import FileMaps
 from mqindex.files.mapped_file import MappedFile
@@ -181,29 +182,29 @@ class UnitFiles:
         buf: Any = b""
         first = end
         for file, first in zip(self.files[n:], self._firsts[n:], strict=True):
-            mapped, places = self._open(file)
-            buf = b"" if mapped is None else mapped.map
-            at = min(max(end - first, 0), places)
-            if mapped is None or at == places:
-                good = places
-            elif known is None:
-                good = self._first_look(mapped, at, places, valid)
-            else:
-                good = valid(buf, at, places)
+            at = max(end - first, 0)
+            buf, places, good = self._first_look(file, valid) if known is None else self._look(file, at, valid)
             if good > at:
                 end = first + good
             if good < places:
                 break
         return End(end, buf, first)
 
-    def _first_look(self, mapped: MappedFile, at: int, places: int, valid: Callable[[Any, int, int], int]) -> int:
-        """`valid` from `at` on. The page around it is read alone: as a rule the rest is a hole, of which a read-ahead
-        would make 128 KiB of zeros in memory for each queue."""
-        near = min(at + mmap.PAGESIZE // self.unit_size, places)
-        mapped.advise_random()
-        good = valid(mapped.map, at, near)
-        mapped.advise_normal()
-        return valid(mapped.map, near, places) if near == good < places else good
+    def _first_look(self, file: LogFile, valid: Callable[[Any, int, int], int]) -> tuple[Any, int, int]:
+        """`_look` from the file's begin. Its first page is read alone: as a rule the rest is a hole, which a map would
+        read ahead, and of 128 KiB of zeros for each queue."""
+        head, size = _first_page(file.path)
+        places = min(size, file.size) // self.unit_size
+        near = min(len(head) // self.unit_size, places)
+        good = valid(head, 0, near)
+        return (head, places, good) if good < near or near == places else self._look(file, near, valid)
+
+    def _look(self, file: LogFile, at: int, valid: Callable[[Any, int, int], int]) -> tuple[Any, int, int]:
+        """The bytes of a file, how many whole units it has, and the first place from `at` on that is not valid."""
+        mapped, places = self._open(file)
+        if mapped is None:
+            return b"", places, places
+        return mapped.map, places, places if at >= places else valid(mapped.map, at, places)
 
     def is_full(self, end: int) -> bool:
         """Whether a unit at `end` would need a file that is not among `files`."""
@@ -220,3 +221,16 @@ class UnitFiles:
     def path_of(self, start: int) -> str:
         """The path of the file that starts at byte `start` of the queue."""
         return os.path.join(self.directory, f"{start:020d}")
+
+
+def _first_page(path: str) -> tuple[bytes, int]:
+    """Its bytes, and how long the file is; nothing where a broker has just deleted it."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b"", 0
+    try:
+        with disk.named(path):
+            return os.pread(fd, mmap.PAGESIZE, 0), os.fstat(fd).st_size
+    finally:
+        os.close(fd)
