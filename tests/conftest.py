@@ -28,7 +28,6 @@ from tests.support.spark_archive import java_options
 SEED_VARIABLE = "MQINDEX_TEST_SEED"
 MAPPED_FILE = re.compile(rb"^(?:\S+ +){5}(/.*)$", re.MULTILINE)  # the sixth column of /proc/self/maps
 NO_FILES = ("/dev/pts/", "/dev/null", "/dev/tty", "/dev/ptmx", "/dev/urandom", "/proc/")
-FONTS = (".ttf", ".ttc", ".otf")  # matplotlib keeps open what it has drawn with
 MARKED_ROOMS = ("spark", "peer")
 REAL_STDERR = pytest.StashKey[int]()
 # What a test records under these names is in the summary.
@@ -169,7 +168,7 @@ def open_files() -> Counter[str]:
             target = os.readlink(f"/proc/self/fd/{entry}")
         except OSError:  # the descriptor of the listing itself
             continue
-        if target.startswith("/") and not target.startswith(NO_FILES) and not target.endswith(FONTS):
+        if target.startswith("/") and not target.startswith(NO_FILES):
             found[f"file {target}"] += 1
     return found + _maps.now()
 

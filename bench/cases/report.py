@@ -18,7 +18,7 @@ def arguments(shop: Workshop) -> dict[str, object]:
 CASE = Case(
     name="report",
     title="report of a store with 16 GiB of log, and verify of it",
-    contenders=(Contender("mqindex", "store_report.run", arguments, needs=("jinja2", "matplotlib")),),
+    contenders=(Contender("mqindex", "store_report.run", arguments, needs=("jinja2",)),),
     goals=(
         Goal(
             "report of a store with 16 GiB of log, against verify of it",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from typing import cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from mqindex.cli.broker import Broker, Library
 from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 
-__all__ = ["DUMPED", "HOMES", "QUERIED", "REPORTED", "VERIFIED", "broker_of", "library_of", "pages_of", "unseen_kind"]
+if TYPE_CHECKING:
+    from mqindex.html.page import Page
+
+__all__ = ["DUMPED", "HOMES", "QUERIED", "REPORTED", "VERIFIED", "broker_of", "library_of", "page_of", "unseen_kind"]
 
 # The kinds of path that each command takes.
 HOMES = (rocketmq_kinds.STORE, kafka_kinds.PARTITION, kafka_kinds.LOG_DIR)
@@ -47,9 +51,9 @@ def library_of(kind: str) -> Library:
     return cast(Library, importlib.import_module(f"mqindex.{_name(kind)}"))
 
 
-def pages_of(kind: str) -> str:
-    """The room that makes a page of files of this kind. Nothing is loaded."""
-    return f"mqindex.html.{_name(kind)}"
+def page_of(kind: str) -> Callable[..., Page]:
+    """What makes the page of a report of files of this kind."""
+    return cast("Callable[..., Page]", importlib.import_module(f"mqindex.html.{_name(kind)}").page_of)
 
 
 def _name(kind: str) -> str:

@@ -47,13 +47,13 @@ def time_bars(
     stop = start + max(number * width, 1)
     tops = [sum(parts) for parts in zip(*(values for _, values in layers), strict=True)]
     base, edges = [0.0] * number, [start + i * width for i in range(number)]
-    with Drawing(name, 220, xs=(start, stop), ys=(0, _above(tops)), left=_margin(_above(tops), form)) as drawing:
-        _value_axis(drawing, 0, _above(tops), form)
-        for tone, values in layers:
-            top = [below + value for below, value in zip(base, values, strict=True)]
-            drawing.boxes(tone, _bars(edges, width, base, top))
-            base = top
-        _time_axis(drawing, start, stop)
+    drawing = Drawing(name, 220, xs=(start, stop), ys=(0, _above(tops)), left=_margin(_above(tops), form))
+    _value_axis(drawing, 0, _above(tops), form)
+    for tone, values in layers:
+        top = [below + value for below, value in zip(base, values, strict=True)]
+        drawing.boxes(tone, _bars(edges, width, base, top))
+        base = top
+    _time_axis(drawing, start, stop)
     return drawing.picture
 
 
@@ -81,13 +81,13 @@ def time_line(
     spare = (max(values) - min(values)) * 0.05 or 1
     low, high = 0 if from_zero else min(values) - spare, max(values) + spare
     xs = (start, max(stop, start + 1))
-    with Drawing(name, 220, xs=xs, ys=(low, high), left=_margin(high, form)) as drawing:
-        _value_axis(drawing, low, high, form)
-        for tone, points in inside:
-            drawing.line(tone, points)
-            if len(points) < _FEW:
-                drawing.dots(tone, points)
-        _time_axis(drawing, *xs)
+    drawing = Drawing(name, 220, xs=xs, ys=(low, high), left=_margin(high, form))
+    _value_axis(drawing, low, high, form)
+    for tone, points in inside:
+        drawing.line(tone, points)
+        if len(points) < _FEW:
+            drawing.dots(tone, points)
+    _time_axis(drawing, *xs)
     return drawing.picture
 
 
@@ -96,14 +96,14 @@ def bars(
 ) -> Picture:
     """One bar for each label, and what it would ideally be as a line with points."""
     top = _above([*values, *ideal])
-    with Drawing(name, 220, xs=(-0.6, len(values) - 0.4), ys=(0, top), left=_margin(top, form)) as drawing:
-        _value_axis(drawing, 0, top, form)
-        drawing.boxes("s1", _bars([place - 0.5 for place in range(len(values))], 1, [0.0] * len(values), values))
-        drawing.line("s2", list(enumerate(ideal)))
-        drawing.dots("s2", list(enumerate(ideal)))
-        step = -(-len(labels) // 14)
-        shown = [visible(label, _LABEL) for label in labels[::step]]
-        drawing.labels_below(range(0, len(labels), step), shown)
+    drawing = Drawing(name, 220, xs=(-0.6, len(values) - 0.4), ys=(0, top), left=_margin(top, form))
+    _value_axis(drawing, 0, top, form)
+    drawing.boxes("s1", _bars([place - 0.5 for place in range(len(values))], 1, [0.0] * len(values), values))
+    drawing.line("s2", list(enumerate(ideal)))
+    drawing.dots("s2", list(enumerate(ideal)))
+    step = -(-len(labels) // 14)
+    shown = [visible(label, _LABEL) for label in labels[::step]]
+    drawing.labels_below(range(0, len(labels), step), shown)
     return drawing.picture
 
 
@@ -113,12 +113,12 @@ def ranked(
     """Bars below each other, the label on the left and the value after the bar."""
     most = max([*values, 0]) or 1
     xs, ys = (0, most), (len(values) - 0.4, -0.6)
-    with Drawing(name, 26 * len(values) + 20, xs=xs, ys=ys, left=210, right=96, bottom=6) as drawing:
-        long = [max(value, most * 0.002) for value in values]
-        drawing.boxes(tone, [(0, stop, place - 0.33, place + 0.33) for place, stop in enumerate(long)])
-        for place, value in enumerate(values):
-            drawing.text((value, place), form(value), right=6)
-        drawing.labels_left(range(len(values)), [visible(one, _LABEL).split("… (")[0] for one in labels])
+    drawing = Drawing(name, 26 * len(values) + 20, xs=xs, ys=ys, left=210, right=96, bottom=6)
+    long = [max(value, most * 0.002) for value in values]
+    drawing.boxes(tone, [(0, stop, place - 0.33, place + 0.33) for place, stop in enumerate(long)])
+    for place, value in enumerate(values):
+        drawing.text((value, place), form(value), right=6)
+    drawing.labels_left(range(len(values)), [visible(one, _LABEL).split("… (")[0] for one in labels])
     return drawing.picture
 
 
@@ -128,19 +128,19 @@ def stretches(
     """Lines below each other over one axis, each with its stretches; tiny ones stay visible. No form: times."""
     whole = (stop - start) or 1
     xs, ys = (start, start + whole), (len(rows) - 0.4, -0.6)
-    with Drawing(name, 34 * len(rows) + 44, xs=xs, ys=ys, left=150, right=24) as drawing:
-        thin = _THIN * whole / (WIDTH - 174)
-        for place, (_, parts) in enumerate(rows):
-            drawing.boxes("raised", [(start, start + whole, place - 0.3, place + 0.3)])
-            for (tone, faint), same in groupby(parts, key=lambda part: (part.tone, part.faint)):
-                boxes = [(*_seen(part, start, stop, thin), place - 0.3, place + 0.3) for part in same]
-                drawing.boxes(tone, boxes, _FAINT if faint else 1)
-        drawing.labels_left(range(len(rows)), [visible(label, _LABEL) for label, _ in rows])
-        if form is None:
-            _time_axis(drawing, start, start + whole)
-        else:
-            ticks = [start + whole * i / 4 for i in range(5)]
-            drawing.labels_below(ticks, [form(tick) for tick in ticks], inside=True)
+    drawing = Drawing(name, 34 * len(rows) + 44, xs=xs, ys=ys, left=150, right=24)
+    thin = _THIN * whole / (WIDTH - 174)
+    for place, (_, parts) in enumerate(rows):
+        drawing.boxes("raised", [(start, start + whole, place - 0.3, place + 0.3)])
+        for (tone, faint), same in groupby(parts, key=lambda part: (part.tone, part.faint)):
+            boxes = [(*_seen(part, start, stop, thin), place - 0.3, place + 0.3) for part in same]
+            drawing.boxes(tone, boxes, _FAINT if faint else 1)
+    drawing.labels_left(range(len(rows)), [visible(label, _LABEL) for label, _ in rows])
+    if form is None:
+        _time_axis(drawing, start, start + whole)
+    else:
+        ticks = [start + whole * i / 4 for i in range(5)]
+        drawing.labels_below(ticks, [form(tick) for tick in ticks], inside=True)
     return drawing.picture
 
 
@@ -160,10 +160,10 @@ def heat(name: str, values: Sequence[float], most: float) -> Picture:
         level = 0 if value <= 0 else min(_SHADES, 1 + int(_SHADES * value / (most or 1)))
         x, y = place % _CELLS, place // _CELLS
         shades[level].append((x + 0.06, x + 0.94, y + 0.06, y + 0.94))
-    with Drawing(name, 24 * rows + 16, xs=(0, _CELLS), ys=(rows, 0), left=4, right=4, bottom=4) as drawing:
-        drawing.boxes("raised", shades[0])
-        for level in range(1, _SHADES + 1):
-            drawing.boxes("s1", shades[level], round(0.1 + 0.9 * level / _SHADES, 1))
+    drawing = Drawing(name, 24 * rows + 16, xs=(0, _CELLS), ys=(rows, 0), left=4, right=4, bottom=4)
+    drawing.boxes("raised", shades[0])
+    for level in range(1, _SHADES + 1):
+        drawing.boxes("s1", shades[level], round(0.1 + 0.9 * level / _SHADES, 1))
     return drawing.picture
 
 
@@ -174,13 +174,24 @@ def _margin(high: float, form: Form) -> int:
 
 def _value_axis(drawing: Drawing, low: float, high: float, form: Form) -> None:
     """Some four values, round ones in the unit in which they are shown."""
-    from matplotlib.ticker import MaxNLocator
-
     unit = 1024.0 ** int(math.log(high, 1024)) if form in (size, rate) and high >= 1024 else 1.0
-    locator = MaxNLocator(4, integer=form is count, steps=[1, 2, 2.5, 5, 10])
-    ticks = [tick * unit for tick in locator.tick_values(low / unit, high / unit) if low <= tick * unit <= high]
+    ticks = [tick * unit for tick in _round_values(low / unit, high / unit, whole=form is count)]
     drawing.levels(ticks)
     drawing.labels_left(ticks, [form(tick) for tick in ticks], "muted")
+
+
+def _round_values(low: float, high: float, *, whole: bool) -> list[float]:
+    """The multiples of a round number from `low` to `high`, of the least that gives no more than four steps.
+
+    >>> _round_values(0, 7.42, whole=True), _round_values(0.2, 1.06, whole=False)
+    ([0.0, 2.0, 4.0, 6.0], [0.25, 0.5, 0.75, 1.0])
+    """
+    least = (high - low) / 4
+    power = 10.0 ** math.floor(math.log10(least))
+    steps = [one * power for one in (1, 2, 2.5, 5, 10)]
+    step = next(one for one in steps if one >= least and (one.is_integer() or not whole or one < 1))
+    step = max(step, 1.0) if whole else step
+    return [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _time_axis(drawing: Drawing, start: float, stop: float) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib.resources
+import importlib.util
 from functools import cache
 from typing import Any
 
-from mqindex.html.drawing import require_library
+from mqindex._needs import needing
 from mqindex.html.page import Page
 from mqindex.html.palette import DARK, LIGHT, css_variables
 from mqindex.html.text import Name, visible
 
-__all__ = ["MAX_BYTES", "TEXT", "prepare", "render"]
+__all__ = ["MAX_BYTES", "TEXT", "render", "require_installed"]
 
 MAX_BYTES = 1_000_000
+_NEEDS = "a page needs jinja2: pip install 'mqindex[html]'"
 TEXT = 2000  # characters of one text: names are shorter, and a sentence about one may be long
 
 
@@ -27,15 +29,20 @@ def render(page: Page) -> str:
     >>> "<store>" in html, "&lt;store&gt;" in html, r"x\\u202ey" in html
     (False, True, True)
     """
-    return str(prepare().render(page=page))
+    return str(_template().render(page=page))
+
+
+def require_installed() -> None:
+    """`ImportError` that says what to install, if it is missing; nothing is loaded."""
+    if importlib.util.find_spec("jinja2") is None:
+        raise ImportError(_NEEDS, name="jinja2")
 
 
 @cache
-def prepare() -> Any:
-    """Load the drawing library and the page's template: most of the time of a process's first page."""
-    require_library()
-    import jinja2
-    from markupsafe import Markup
+def _template() -> Any:
+    with needing(_NEEDS, "jinja2"):
+        import jinja2
+        from markupsafe import Markup
 
     def gate(value: Any) -> Any:
         return value if isinstance(value, Markup) else visible(value, TEXT)

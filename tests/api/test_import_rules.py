@@ -92,7 +92,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"commands"},
     ],
 }
-OPTIONAL = {"pyspark", "pyarrow", "pandas", "polars", "click", "rich", "cramjam", "jinja2", "matplotlib"}
+OPTIONAL = {"pyspark", "pyarrow", "pandas", "polars", "click", "rich", "cramjam", "jinja2"}
 NEVER = [  # (importer, imported): not even inside a function
     ("rocketmq", "kafka"),
     ("kafka", "rocketmq"),

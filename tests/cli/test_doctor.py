@@ -6,7 +6,6 @@ import importlib.metadata
 import os
 import platform
 import resource
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -65,18 +64,6 @@ def test_it_writes_nothing_that_stays(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == [tmp_path / "home"]
     for about in [b"Python", b"kernels", b"locale", b"open files", b"address space", b"current directory"]:
         assert b'"about": "%s"' % about in done.stdout
-
-
-def test_to_look_at_matplotlib_makes_nothing_in_the_home(tmp_path: Path) -> None:
-    program = (
-        "import importlib.metadata as m, sys; from mqindex.cli import main; "
-        "m.requires = lambda name: ['matplotlib>=3; extra == \"html\"']; sys.exit(main(['doctor']))"
-    )
-    environment = {**os.environ, "HOME": str(tmp_path)}
-    environment.pop("MPLCONFIGDIR", None)
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
-    assert "extra html" in done.stdout
-    assert os.listdir(tmp_path) == []
 
 
 def test_an_extra_whose_package_is_missing_broken_or_old(monkeypatch: pytest.MonkeyPatch) -> None:

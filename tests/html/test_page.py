@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import logging
-import os
 import re
-import subprocess
-import sys
-import warnings
-from pathlib import Path
 
 import pytest
 
-pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from mqindex.html import figures
@@ -174,24 +167,33 @@ def test_the_labels_of_an_axis_have_room(most: int) -> None:
         assert all(float(x) >= 7 * len(label) - 2 * label.count(",") for x, label in ends), ends
 
 
-def test_a_font_without_a_character_is_no_warning() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        figures.ranked("p", ["\ue000 顧客 😀"], [1])
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("high", [0.001, 0.106, 1, 1.06, 3.18, 7.42, 10.6, 999.9, 1000, 14_221_744.9, 2.0**63])
+@pytest.mark.parametrize("share", [0, 0.3, 0.99])
+def test_the_values_of_an_axis_are_few_and_round(high: float, share: float, whole: bool) -> None:
+    low = high * share
+    values = figures._round_values(low, high, whole=whole)
+    assert len(values) <= 5
+    assert all(low <= value <= high for value in values)
+    steps = {f"{step:.6e}" for step in (after - before for before, after in itertools.pairwise(values))}
+    assert len(steps) <= 1
+    if whole:
+        assert all(value.is_integer() for value in values)
+    else:
+        assert len(values) >= 2
+        assert steps <= {
+            f"{digits}e{step[-3:]}" for step in steps for digits in ("1.000000", "2.000000", "2.500000", "5.000000")
+        }
 
 
-def test_drawing_leaves_nothing_in_the_users_home(tmp_path: Path) -> None:
-    program = "import os; from mqindex.html import figures as f; f.heat('p', [1], 1); print(os.getenv('MPLCONFIGDIR'))"
-    places = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path / "tmp")}
-    (tmp_path / "tmp").mkdir()
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("MPLCONFIGDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
-    }
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", program], env=kept | places, capture_output=True, text=True, check=True
+def test_an_element_of_a_picture_is_as_it_should_be() -> None:
+    """A dot is a line of no length with round ends; text that looks like markup stays text."""
+    content = (
+        figures.time_line("n", [("s1", [(10**12, 3), (10**12 + 4000, 5)])]).content
+        + figures.ranked("n", ["<b>"], [7]).content
     )
-    assert (done.stdout, done.stderr) == ("None\n", "")
-    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["tmp"]
-    assert not logging.getLogger("matplotlib.font_manager").disabled
+    assert re.search(r'<path d="M[\d.]+ [\d.]+h0M[\d.]+ [\d.]+h0" style="[^"]*stroke-linecap: round" />', content)
+    assert re.search(
+        r'<path d="M[\d.]+ [\d.]+L[\d.]+ [\d.]+" style="fill: none; stroke: var\(--s1\); [^"]*" />', content
+    )
+    assert "&lt;b&gt;" in content

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from mqindex import rocketmq

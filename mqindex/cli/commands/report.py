@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 import mqindex
-from mqindex.cli.brokers import REPORTED, broker_of, pages_of, unseen_kind
+from mqindex.cli.brokers import REPORTED, broker_of, page_of, unseen_kind
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, out_file_option, report_options, subcommand
 from mqindex.cli.output import print_json, print_line
@@ -25,7 +24,7 @@ from mqindex.wording.reports import counts
 from mqindex.wording.text import size
 
 if TYPE_CHECKING:
-    from mqindex.html.press import Press
+    from mqindex.html.page import Page
 
 __all__ = ["command"]
 
@@ -71,22 +70,21 @@ def command(
     unread = _PageOfReason(path, out if not seen or os.path.lexists(path) else None, force)
     with unread:
         kind = require_home(path, kind, *REPORTED, options=options) if seen else unseen_kind(kind, options)
-    with contextlib.nullcontext() if out is None else _press(kind) as press:
-        broker = broker_of(kind)
-        with unread, engine.open() as chosen:
-            health = broker.report(path, options, deep=deep, engine=chosen)
-        document = health.to_dict()
-        try:
-            if out is not None and press is not None:
-                repair = ["mqindex", "repair", os.path.abspath(path), *(["--deep"] if deep else []), *options.words()]
-                page = press.page(document, health.verify, broker.catalogue(), repair)
-                written = _write(out, page, force=force)
-        finally:  # print the result of long work even if the page cannot be made or written
-            if as_json:
-                print_json("report", document)
-            else:
-                found = f", {counts(health.verify.findings)}" if health.verify.findings else ""
-                print_line(f"{path}: {'clean' if health.ok else 'not clean'}{found}")
+    broker = broker_of(kind)
+    with unread, engine.open() as chosen:
+        health = broker.report(path, options, deep=deep, engine=chosen)
+    document = health.to_dict()
+    try:
+        if out is not None:
+            repair = ["mqindex", "repair", os.path.abspath(path), *(["--deep"] if deep else []), *options.words()]
+            page = page_of(kind)(document, health.verify, broker.catalogue(), repair)
+            written = _write(out, page, force=force)
+    finally:  # print the result of long work even if the page cannot be made or written
+        if as_json:
+            print_json("report", document)
+        else:
+            found = f", {counts(health.verify.findings)}" if health.verify.findings else ""
+            print_line(f"{path}: {'clean' if health.ok else 'not clean'}{found}")
     if not as_json:
         print_line(f"wrote {out}: {written}")
     return 0 if health.ok else 1
@@ -94,19 +92,13 @@ def command(
 
 def _require_place(out: str, path: str, *, force: bool) -> None:
     """Check before the work, not after it, that a page can be made and FILE be written."""
-    from mqindex.html.press import require_installed
+    from mqindex.html.render import require_installed
 
     require_installed()
     require_outside(out, path)
     output_place.require_place(os.path.realpath(out))
     require_no_broker_file(out)
     require_new_file(out, overwrite=force)
-
-
-def _press(kind: str) -> Press:
-    from mqindex.html.press import Press
-
-    return Press(pages_of(kind))
 
 
 @dataclass
@@ -124,15 +116,16 @@ class _PageOfReason:
             say(f"wrote {self.out}: {_write(self.out, _unread(self.path, error), force=self.force)}")
 
 
-def _unread(path: str, error: Exception) -> bytes:
+def _unread(path: str, error: Exception) -> Page:
     from mqindex.html.parts import unread_page
+
+    return unread_page(os.path.abspath(path), reason(error), int(time.time() * 1000), mqindex.__version__)
+
+
+def _write(out: str, page: Page, *, force: bool) -> str:
+    """Write the page; returns its size, in words."""
     from mqindex.html.render import render
 
-    page = unread_page(os.path.abspath(path), reason(error), int(time.time() * 1000), mqindex.__version__)
-    return render(page).encode()
-
-
-def _write(out: str, page: bytes, *, force: bool) -> str:
-    """Write the page; returns its size, in words."""
-    publish_content(out, page, overwrite=force)
-    return size(len(page))
+    content = render(page).encode()
+    publish_content(out, content, overwrite=force)
+    return size(len(content))

@@ -82,8 +82,7 @@ def _found(name: str, least: str) -> tuple[bool, str]:
     except importlib.metadata.PackageNotFoundError:
         return False, "is not installed"
     try:
-        if name != "matplotlib":  # that makes a directory in the user's home when it is imported
-            importlib.import_module(name.replace("-", "_").lower())
+        importlib.import_module(name.replace("-", "_").lower())
     except Exception as error:  # of a binary for another machine, for one
         return False, f"{version} cannot be imported ({type(error).__name__}: {error})".partition("\n")[0]
     if _numbers(version) < _numbers(least):
