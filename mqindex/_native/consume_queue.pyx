@@ -27,6 +27,8 @@ cdef extern from "mqi_consume_queue.h" nogil:
         int64_t misplaced
 
     int64_t mqi_units_count(const mqi_queue_unit* units, int64_t n, int64_t queues, int64_t* offsets) noexcept
+    int64_t mqi_units_tally(
+        const mqi_queue_unit* units, int64_t n, int64_t queues, int64_t* messages, int64_t* bytes_) noexcept
     void mqi_units_sort(
         const mqi_queue_unit* units, int64_t n, int64_t queues, mqi_queue_unit* out, int64_t* offsets) noexcept
     int64_t mqi_units_line(const mqi_queue_unit* units, int64_t n, int64_t phy_offset, int64_t limit) noexcept
@@ -105,6 +107,22 @@ def group_units(units, int64_t n_queues, out=None, /):
         mqi_units_sort(
             <const mqi_queue_unit*>source.view.buf, n, n_queues, <mqi_queue_unit*>target.view.buf, offset)
     return out[:n], offsets
+
+
+def tally_units(units, messages, sizes, /):
+    """Add each unit to `messages` and `sizes` of its queue, int64[n_queues] both; returns how many were added.
+
+    Those from the first unit on whose queue is not in 0..n_queues - 1 are not.
+    """
+    cdef Pinned source = _units(units), count = target_of(messages), total = target_of(sizes)
+    cdef int64_t n_queues = integers(messages, sizeof(int64_t)).n, done
+    if integers(sizes, sizeof(int64_t)).n != n_queues:
+        raise ValueError(f"sizes: expected {n_queues}, got {len(sizes)}")
+    with nogil:
+        done = mqi_units_tally(
+            <const mqi_queue_unit*>source.view.buf, source.n, n_queues,
+            <int64_t*>count.view.buf, <int64_t*>total.view.buf)
+    return done
 
 
 def count_in_line(units, int64_t phy_offset, int64_t limit, /):

@@ -57,8 +57,9 @@ def write_files(root: Path, units: Any, rng: random.Random) -> None:
 
 
 def runs_of(root: Path, units: Any, steps: list[int], before: Any, *, at_once: bool) -> list[QueueRun]:
-    watch = None if at_once else lambda units, offsets: None
-    check = UnitCheck(str(root), lambda: list(NAMES), FILE, before, watch=watch)
+    check = UnitCheck(str(root), lambda: list(NAMES), FILE, before)
+    if not at_once:
+        check._lines = None
     for some in np.split(units, steps):
         check.add(some)
     return sorted(check.finish(), key=lambda run: (run.topic, run.queue_id))

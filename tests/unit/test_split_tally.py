@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from mqindex._native.consume_queue import group_units
+from mqindex._native.consume_queue import tally_units
 from mqindex.health import MAX_BINS
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT
 from mqindex.rocketmq.tally.split_tally import SplitCounts, SplitTally, sampling
@@ -33,8 +33,7 @@ def units_at_random(rng: SeededRandom, count: int, queues: int) -> Array:
 def tallied(units: Array, names: list[tuple[str, int]], every: int = 1) -> SplitCounts:
     tally = SplitTally(every, 0)
     for part in np.array_split(units, 3):
-        grouped, offsets = group_units(part, len(names))
-        tally.add_units(grouped, offsets)
+        tally.add_units(part)
     return tally.finish(names, (1, 2), 3)
 
 
@@ -71,6 +70,22 @@ def test_a_sample_keeps_queues_exact(every: int, rng: SeededRandom) -> None:
     assert counts.queues == whole.queues
     assert sum(one.seen for one in counts.topics) == pytest.approx(1000 / every, abs=6)  # a last one of each part
     assert counts == tallied(units, names, every)
+
+
+def test_a_sample_takes_one_of_each_however_the_units_come(rng: SeededRandom) -> None:
+    units = units_at_random(rng, 5000, 1)
+    seen = []
+    for _ in range(2):
+        tally, at = SplitTally(5, 0), 0
+        while at < len(units):
+            step = rng.randrange(1, 400)
+            tally.add_units(units[at : at + step])
+            at += step
+        chosen = np.concatenate(tally._units)["phy_offset"] // 100
+        assert (chosen // 5).tolist() == list(range(1000))
+        assert len(set((chosen % 5).tolist())) == 5
+        seen.append(chosen.tolist())
+    assert seen[0] == seen[1]
 
 
 def test_many_topics_make_no_large_result(rng: SeededRandom) -> None:
@@ -124,3 +139,16 @@ def test_sampled_stretches_go_on_from_split_to_split(every: int) -> None:
 
 def test_as_much_is_looked_at_in_every_long_log() -> None:
     assert [sampling(size << 20) for size in (0, 1, 64, 65, 1024, 1 << 20)] == [1, 1, 1, 2, 16, 64]
+
+
+def test_units_of_queues_without_a_count_are_left(rng: SeededRandom) -> None:
+    units = units_at_random(rng, 5, 1)
+    units["queue"][3:] = [2, -1]
+    messages, sizes = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    assert tally_units(units, messages, sizes) == 3
+    assert (messages.tolist(), sizes.tolist()) == ([3, 0], [int(units["size"][:3].astype(np.int64).sum()), 0])
+    assert tally_units(units[4:], messages, sizes) == 0
+    with pytest.raises(ValueError, match="sizes: expected 2, got 1"):
+        tally_units(units, messages, sizes[:1])
+    with pytest.raises(TypeError):
+        tally_units(units, messages.astype(np.int32), sizes)

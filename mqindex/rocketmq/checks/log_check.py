@@ -170,9 +170,8 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
     tally = SplitTally(check.every, check.start) if check.every is not None else None
     units = None
     if table is not None and check.queues is not None:
-        watch = tally.add_units if tally is not None else None
         before, ext = dict(check.before), _ext_reader(check.ext)
-        units = UnitCheck(check.queues, table.names, check.rules.file_size, before, ext, watch)
+        units = UnitCheck(check.queues, table.names, check.rules.file_size, before, ext)
     latest = 0
     with EntryCheck(check.stretches, first, check.stop) as entries:
         for chunk in walk:
@@ -183,6 +182,8 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
             if units is not None and len(walk.units):
                 latest = max(latest, int(walk.units["store_timestamp"].max()))
                 units.add(walk.units)
+                if tally is not None:
+                    tally.add_units(walk.units)
         stretches = entries.finish()
     times = None
     if walk.last_message >= 0:  # that message may have neither entries nor units

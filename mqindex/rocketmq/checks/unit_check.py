@@ -101,8 +101,7 @@ class UnitCheck:
     """Takes units as the log gives them, and compares them with the files below `directory`, which are only read.
 
     `names`: the queues by the numbers in the units; it may grow meanwhile. `before`: for queues whose units follow
-    others, (next, last_end) of these. `ext`: reads extension units, None: there are none. `watch`: called with all
-    units, by queue, and where those of each queue number begin.
+    others, (next, last_end) of these. `ext`: reads extension units, None: there are none.
     """
 
     def __init__(
@@ -112,15 +111,14 @@ class UnitCheck:
         file_size: int,
         before: Mapping[QueueName, tuple[int, int]],
         ext: ExtReader | None = None,
-        watch: Callable[[Array, Array], None] | None = None,
     ) -> None:
         self._directory, self._names, self._before = directory, names, before
-        self._file_size, self._ext, self._watch = file_size, ext, watch
+        self._file_size, self._ext = file_size, ext
         self._held = np.empty(_HELD, UNIT)
         self._count = 0
         self._queues: dict[QueueName, _Queue] = {}
         self._known: list[QueueName] = []
-        self._lines = UnitLines() if watch is None and ext is None else None
+        self._lines = UnitLines() if ext is None else None
 
     def add(self, units: Array) -> None:
         """The next units; the array is copied."""
@@ -182,8 +180,6 @@ class UnitCheck:
         self._known = self._names()
         units, offsets = group_units(self._held[: self._count], len(self._known))
         self._count = 0
-        if self._watch is not None:
-            self._watch(units, offsets)
         for number in np.flatnonzero(np.diff(offsets)).tolist():
             queue = self._queue(number)
             self._end_line(queue)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._native.consume_queue import tally_units
 from mqindex.health import EARLIEST, LATEST, MAX_BINS, TimeBins, width_for
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
@@ -24,6 +25,7 @@ Array = npt.NDArray[Any]
 
 _WHOLE = 64 << 20  # bytes of a log of which every message is counted; of a longer one about as many are
 _MOST = 64  # at least one message in so many is counted
+_CHOICES = 1024
 _STRETCH = 8 << 20  # about as much log gives one array of entries
 _BINS = 16  # times of one split among many
 _TOPICS = 64  # of one split that have counts of their own
@@ -95,32 +97,43 @@ class SplitTally:
     def __init__(self, every: int, start: int) -> None:
         self._every = every
         self._stretch = start // _STRETCH
-        self._messages = self._bytes = np.zeros(0, np.int64)
+        self._messages, self._bytes = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._random = np.random.default_rng(start)  # a regular choice would meet regular tags or queues
+        self._chosen = np.zeros(0, np.int64)  # numbers of units, from the next one on
+        self._undecided = 0  # from this one on none is chosen yet
         self._units: list[Array] = []
         self._hashes: list[Array] = []
         self._places: list[Array] = []
         self._keys = 0
 
-    def add_units(self, units: Array, offsets: Array) -> None:
-        """Units by queue: those of queue number n are `units[offsets[n]:offsets[n + 1]]`."""
-        counts = np.diff(offsets)
-        if len(counts) > len(self._messages):
-            more = (0, len(counts) - len(self._messages))
+    def add_units(self, units: Array) -> None:
+        """The next units; the array is copied."""
+        counted = tally_units(units, self._messages, self._bytes)
+        while counted < len(units):
+            more = (0, 2 * int(units["queue"][counted]) + 1 - len(self._messages))
             self._messages, self._bytes = np.pad(self._messages, more), np.pad(self._bytes, more)
-        which = np.flatnonzero(counts)
-        self._messages[which] += counts[which]
-        self._bytes[which] += np.add.reduceat(units["size"].astype(np.int64), offsets[which])
+            counted += tally_units(units[counted:], self._messages, self._bytes)
         self._units.append(self._some(units))
 
     def _some(self, units: Array) -> Array:
         """One of each `every`, at random: the same ones every time."""
         if self._every == 1:
             return units.copy()
-        chosen = np.arange(0, len(units), self._every)
-        chosen += self._random.integers(0, self._every, len(chosen))
+        if self._undecided < len(units):
+            self._choose(_CHOICES + len(units) // self._every)
+        stop = int(np.searchsorted(self._chosen, len(units)))
         whole = units.view(np.dtype((np.void, units.itemsize)))  # copying field by field takes twenty times as long
-        return whole[chosen[chosen < len(units)]].view(units.dtype)
+        some: Array = whole[self._chosen[:stop]].view(units.dtype)
+        self._chosen = self._chosen[stop:] - len(units)
+        self._undecided -= len(units)
+        return some
+
+    def _choose(self, count: int) -> None:
+        """So many more, for many calls: arrays of few elements cost as much as those of a thousand."""
+        firsts = self._undecided + self._every * np.arange(count)
+        chosen = firsts + self._random.integers(0, self._every, count)
+        self._chosen = np.concatenate([self._chosen, chosen])
+        self._undecided += self._every * count
 
     def add_entries(self, entries: Array) -> None:
         """Index entries in the log's order, all of a message's in one array."""
