@@ -80,7 +80,6 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"drawing"},
         {"figures", "page"},
         {"parts", "render"},
-        {"press"},
         {"rocketmq", "kafka"},
     ],
     "cli": [

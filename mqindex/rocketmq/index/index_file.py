@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IndexFile", "IndexHeader", "asked_hashes"]
 
+_THREADED = 1 << 17  # look-ups that several threads share
 _MANY = 1000  # look-ups, or entries to decode, from which reading the whole file ahead is cheaper than single faults
 _BULK = 100_000  # puts from which huge pages pay; fewer would spread over 2 MiB each
 
@@ -329,6 +330,8 @@ class IndexFile(SingleCalls, Closable):
     ) -> Hits:
         """`select_phy_offset` of many keys in one pass, with the GIL released.
 
+        Of 131,072 keys and more each processor looks up its share.
+
         Parameters
         ----------
         keys : list[str], ndarray of text, Arrow, polars or pandas strings, shape (n,)
@@ -376,7 +379,11 @@ class IndexFile(SingleCalls, Closable):
             heads = self._sidecars.search.heads(self._core, asked or asked_hashes(hashes, alone=True))
         if heads is None and len(hashes) > _MANY:
             self._space.populate()
-        return self._core.select_hashes(hashes, max_num, begin, end, heads)
+        if len(hashes) < _THREADED:
+            return self._core.select_hashes(hashes, max_num, begin, end, heads)
+        from mqindex.rocketmq.index.select_parts import select_in_parts  # here: few look-ups need no threads
+
+        return select_in_parts(self._core, hashes, max_num, begin, end, heads)
 
     @property
     def asks_a_filter(self) -> bool:
