@@ -64,6 +64,20 @@ static inline int64_t mqi_native64(const uint8_t *p) {
     return v;
 }
 
+/* Text that is the same in ASCII, UTF-8 and Latin-1. */
+static inline int mqi_is_ascii(const uint8_t *p, int64_t n) {
+    uint64_t all = 0;
+    if (n >= 8) {
+        for (int64_t i = 0; i < n - 8; i += 8) all |= (uint64_t)mqi_native64(p + i);
+        all |= (uint64_t)mqi_native64(p + n - 8);
+    } else if (n >= 4) {
+        all = (uint32_t)(mqi_native32(p) | mqi_native32(p + n - 4));
+    } else if (n > 0) {
+        all = p[0] | p[n / 2] | p[n - 1];
+    }
+    return (all & UINT64_C(0x8080808080808080)) == 0;
+}
+
 /* Hostile numbers wrap instead of being undefined. */
 static inline int64_t mqi_add64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 static inline int64_t mqi_sub64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }

@@ -7,8 +7,8 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memchr, memset
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memchr, memcmp, memcpy, memset, strlen
 
 from mqindex._native.commit_log cimport LogBuffer, mqi_log_frame, mqi_log_scan, mqi_log_scan_frames
 from mqindex._native.guard cimport Mapping
@@ -27,8 +27,13 @@ cdef extern from "structmember.h":
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char* text, Py_ssize_t n, const char* errors)
-    object PyUnicode_DecodeASCII(const char* text, Py_ssize_t n, const char* errors)
+    object PyUnicode_New(Py_ssize_t n, uint32_t largest)
+    void* PyUnicode_DATA(object text)
+    object PyType_GenericAlloc(type kind, Py_ssize_t n)
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* n) except NULL
+
+cdef extern from "mqi_bytes.h" nogil:
+    bint mqi_is_ascii(const uint8_t* p, int64_t n) noexcept
 
 cdef extern from "mqi_log_text.h" nogil:
     int mqi_log_host_text(const uint8_t* host, int address_len, char* out) noexcept
@@ -70,7 +75,7 @@ cdef class MessageMaker:
 
         Where there is no whole frame: `(fault, blank)` as a `Scanner` has them.
         """
-        cdef LogBuffer log = LogBuffer(buf, file_start, True)
+        cdef LogBuffer log = LogBuffer.__new__(LogBuffer, buf, file_start, True)
         cdef mqi_log_frame frame
         cdef mqi_log_scan scan
         cdef uint8_t last
@@ -91,8 +96,8 @@ cdef class MessageMaker:
 
     cdef object make(self, const uint8_t* buf, const mqi_log_frame* of):
         cdef const char* text = <const char*>buf
-        message = self.kind.__new__(self.kind)
-        self.set(message, 0, PyUnicode_DecodeUTF8(text + of.topic_pos, of.topic_len, ERRORS))
+        message = PyType_GenericAlloc(self.kind, 0)
+        self.set(message, 0, _text(text + of.topic_pos, of.topic_len))
         self.set(message, 1, of.queue_id)
         self.set(message, 2, of.queue_offset)
         self.set(message, 3, of.phy_offset)
@@ -107,8 +112,7 @@ cdef class MessageMaker:
         self.set(message, 12, _host(buf + of.store_host_pos, of.store_host_len))
         self.set(message, 13, of.reconsume_times)
         self.set(message, 14, of.prepared_transaction_offset)
-        self.set(
-            message, 15, _properties(PyUnicode_DecodeUTF8(text + of.properties_pos, of.properties_len, ERRORS)))
+        self.set(message, 15, _properties(text + of.properties_pos, of.properties_len))
         self.set(message, 16, _msg_id(buf, of))
         return message
 
@@ -118,14 +122,34 @@ cdef class MessageMaker:
         (<PyObject**> (<char*> <PyObject*> message + self.at[which]))[0] = <PyObject*> value
 
 
+# Names that most messages have: the same objects for all.
+cdef tuple _USUAL = ("KEYS", "TAGS", "UNIQ_KEY", "WAIT", "CLUSTER", "MSG_REGION", "TRACE_ON")
+cdef enum:
+    N_USUAL = 7
+cdef const char* USUAL[N_USUAL]
+for _number in range(N_USUAL):
+    USUAL[_number] = PyUnicode_AsUTF8AndSize(_USUAL[_number], NULL)
+
+
+cdef str _ascii(const char* text, Py_ssize_t n):
+    made = PyUnicode_New(n, 127)
+    memcpy(PyUnicode_DATA(made), text, n)
+    return made
+
+
+cdef str _text(const char* text, Py_ssize_t n):
+    """Most text is ASCII, for which there is a shorter way."""
+    return _ascii(text, n) if mqi_is_ascii(<const uint8_t*> text, n) else PyUnicode_DecodeUTF8(text, n, ERRORS)
+
+
 cdef str _host(const uint8_t* host, int32_t address_len):
     cdef char text[64]
-    return PyUnicode_DecodeASCII(text, mqi_log_host_text(host, address_len, text), NULL)
+    return _ascii(text, mqi_log_host_text(host, address_len, text))
 
 
 cdef str _msg_id(const uint8_t* buf, const mqi_log_frame* of):
     cdef char text[64]
-    return PyUnicode_DecodeASCII(text, mqi_log_id(buf, of, text), NULL)
+    return _ascii(text, mqi_log_id(buf, of, text))
 
 
 def parse_properties(bytes block not None, /):
@@ -134,15 +158,22 @@ def parse_properties(bytes block not None, /):
     >>> parse_properties(b"KEYS\\x01a b\\x02TAGS\\x01\\x02X\\x01y")
     {'KEYS': 'a b', 'X': 'y'}
     """
-    return _properties(PyUnicode_DecodeUTF8(PyBytes_AS_STRING(block), PyBytes_GET_SIZE(block), ERRORS))
+    return _properties(PyBytes_AS_STRING(block), PyBytes_GET_SIZE(block))
 
 
-cdef dict _properties(str block):
+cdef dict _properties(const char* block, Py_ssize_t n):
     """Separators are no part of a longer character, so the bytes of UTF-8 may be cut at them."""
+    cdef str decoded
+    if mqi_is_ascii(<const uint8_t*> block, n):
+        return _cut(block, n)
+    decoded = PyUnicode_DecodeUTF8(block, n, ERRORS)
+    block = PyUnicode_AsUTF8AndSize(decoded, &n)
+    return _cut(block, n)
+
+
+cdef dict _cut(const char* at, Py_ssize_t n):
     cdef dict found = {}
-    cdef Py_ssize_t left
-    cdef const char* at = PyUnicode_AsUTF8AndSize(block, &left)
-    cdef const char* end = at + left
+    cdef const char* end = at + n
     cdef const char* stop
     cdef const char* middle
     while at < end:
@@ -151,7 +182,14 @@ cdef dict _properties(str block):
             stop = end
         middle = <const char*>memchr(at, 1, stop - at)
         if middle != NULL and middle > at and middle + 1 < stop:
-            name = PyUnicode_DecodeUTF8(at, middle - at, NULL)
-            found[name] = PyUnicode_DecodeUTF8(middle + 1, stop - middle - 1, NULL)
+            found[_name(at, middle - at)] = _text(middle + 1, stop - middle - 1)
         at = stop + 1
     return found
+
+
+cdef str _name(const char* text, Py_ssize_t n):
+    cdef int i
+    for i in range(N_USUAL):
+        if text[0] == USUAL[i][0] and strlen(USUAL[i]) == <size_t> n and memcmp(text, USUAL[i], n) == 0:
+            return <str> _USUAL[i]
+    return _text(text, n)

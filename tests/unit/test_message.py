@@ -192,3 +192,18 @@ def test_absent_codec_is_named_with_its_install_line(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("importlib.import_module", without_cramjam)
     with pytest.raises(ImportError, match=r"LZ4.*pip install 'mqindex\[codecs\]'"):
         body.decompress(b"", 0x101)
+
+
+@pytest.mark.parametrize("length", range(1, 26))
+def test_one_byte_that_is_not_ascii_is_found_wherever_it_is(length: int) -> None:
+    for at in range(length):
+        for odd in (b"\x80", b"\xff", "é".encode()):
+            value = b"v" * at + odd + b"v" * (length - at - 1)
+            block = b"KEYS\x01" + value + b"\x02" + value + b"\x01v"
+            assert parse_properties(block) == slow_parse_properties(decode_utf8(block))
+            assert parse_properties(b"T\x01" + b"v" * length) == {"T": "v" * length}
+
+
+@pytest.mark.parametrize("name", ["KEYS", "KEY", "KEYS2", "TAGS", "UNIQ_KEY", "WAIT", "TRACE_ON", "MSG_REGION", "Kéys"])
+def test_usual_names_and_names_like_them(name: str) -> None:
+    assert parse_properties(f"{name}\x01a\x02K\x01b".encode()) == {name: "a", "K": "b"}
