@@ -66,7 +66,10 @@ static void group(const mqi_queue_unit *units, int64_t n) {
     for (int k = 0; k <= QUEUES; k++) messages[k] = bytes[k] = 0;
     HOLDS(mqi_units_tally(units, n, QUEUES + 1, messages, bytes) == n);
     for (int64_t i = 0; i < n; i++) sizes += units[i].size;
-    for (int k = 0; k <= QUEUES; k++) HOLDS(messages[k] == offsets[k + 1] - offsets[k]), sizes -= bytes[k];
+    for (int k = 0; k <= QUEUES; k++) {
+        HOLDS(messages[k] == offsets[k + 1] - offsets[k]);
+        sizes -= bytes[k];
+    }
     HOLDS(sizes == 0);
     mqi_units_sort(units, n, QUEUES + 1, out, offsets);
     for (int64_t i = 0; i < n; i++) sound &= units[i].phy_offset >= 0 && units[i].size > 0;
