@@ -78,7 +78,7 @@ def time_line(
     times = [ms for _, points in inside for ms, _ in points] or [0, 1]
     values = [value for _, points in inside for _, value in points] or [0, 1]
     start, stop = min(times), max(times)
-    spare = (max(values) - min(values)) * 0.05 or 1
+    spare = max((max(values) - min(values)) * 0.05 or 1, 32 * math.ulp(max(values)))  # an axis of floats has a length
     low, high = 0 if from_zero else min(values) - spare, max(values) + spare
     xs = (start, max(stop, start + 1))
     drawing = Drawing(name, 220, xs=xs, ys=(low, high), left=_margin(high, form))

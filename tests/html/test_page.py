@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -26,7 +27,7 @@ from mqindex.html.page import (
 )
 from mqindex.html.palette import DARK, LIGHT, SERIES, luminance
 from mqindex.html.render import render
-from mqindex.html.text import size
+from mqindex.html.text import count, size
 from mqindex.report import Finding
 from mqindex.wording.findings import grouped
 from tests.support.html_page import Html, at, requires_accessible, requires_nothing_from_elsewhere
@@ -184,6 +185,16 @@ def test_the_values_of_an_axis_are_few_and_round(high: float, share: float, whol
         assert steps <= {
             f"{digits}e{step[-3:]}" for step in steps for digits in ("1.000000", "2.000000", "2.500000", "5.000000")
         }
+
+
+@pytest.mark.parametrize("form", [size, count])
+@pytest.mark.parametrize("value", [1, 2**53 + 1, 2**60, 2**63 - 1])
+@pytest.mark.parametrize("spread", [0, 1, 100])
+def test_large_numbers_that_hardly_differ_have_a_picture(value: int, spread: int, form: Callable[[float], str]) -> None:
+    """Offsets of a partition that began high: between its ends floats had no room."""
+    points = [(10**12, value - spread), (10**12 + 60_000, value)]
+    content = figures.time_line("n", [("s1", points)], form, from_zero=False).content
+    assert len(re.findall("text-anchor: end; fill: var\\(--muted\\)", content)) >= 3
 
 
 def test_an_element_of_a_picture_is_as_it_should_be() -> None:
