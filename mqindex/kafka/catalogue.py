@@ -82,6 +82,9 @@ LOG_REFUSED = Kind("log-refused", "error",
 LOG_CANNOT_BE_READ = replace(LOG_REFUSED, hint="{what}; {hint}")
 LOG_OVERFLOWS = replace(LOG_REFUSED,
     hint="{what}; a broker that recovers this segment splits it, and keeps every batch")
+LOG_FILLS_INDEX = replace(LOG_REFUSED, severity="warning",
+    hint="{what}, and a broker recovers this segment: it does not start where index.interval.bytes is {interval} and "
+         "segment.index.bytes {size}; more for the latter, in the topic's settings, lets it")
 LOG_NOT_A_FILE = Kind("log-not-a-file", "error",
     "A directory, or a link without a target, has the name of a segment's log, and a broker ignores it: the segment's "
     "records are missing.",

@@ -281,6 +281,30 @@ def test_an_unclean_stop_is_recovered_from_the_recovery_point(point: str | None,
     assert [finding.kind for finding in report.findings] == (["offset-checkpoint"] if unread else [])
 
 
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize(("size", "starts"), [(36, True), (24, None)])
+def test_an_index_with_no_place_for_all_entries_stops_a_recovery(
+    size: int, starts: bool | None, indexed: bool, log_dir: Path
+) -> None:
+    """As after segment.index.bytes was made smaller: 4.1.0 ends with "Attempt to append to a full time index"."""
+    settings = {"index_interval_bytes": 0, "max_index_size": size}
+    closed = verify(log_dir, engine=ONE, **settings).start
+    assert closed is not None
+    assert closed.starts, "it recovers nothing"
+    last = log_dir / "topic-0" / f"{16:020d}.log"
+    if indexed:
+        unclean(log_dir, "0\n1\ntopic 0 19\n")
+    else:
+        last.with_suffix(".index").unlink()
+    report = verify(log_dir, engine=ONE, **settings)
+    assert report.start is not None
+    assert report.start.starts is starts
+    stopped = [] if starts else [str(last)]
+    assert [one.path for one in report.start.obstacles] == stopped
+    full = [one for one in report.findings if one.kind == "log-refused"]
+    assert [(one.severity, one.path, one.got) for one in full] == [("warning", path, size) for path in stopped]
+
+
 def test_a_recovery_cuts_a_torn_log_and_drops_what_follows(log_dir: Path) -> None:
     unclean(log_dir)
     torn = log_dir / "topic-0" / f"{13:020d}.log"

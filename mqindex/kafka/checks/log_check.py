@@ -10,16 +10,19 @@ from typing import Final
 from mqindex._native.kafka_log import BatchScan, find_batch
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
-from mqindex.errors import MQIndexError, OffsetOverflowError
+from mqindex.errors import IndexFullError, MQIndexError, OffsetOverflowError
 from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.offset_index import OffsetIndex
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.options import PartitionOptions
 from mqindex.report import Finding
 
 __all__ = [
     "end_findings",
+    "fills_index",
     "found_end",
     "has_grown",
     "is_being_written",
@@ -45,6 +48,31 @@ def refused(path: str, error: MQIndexError, base_offset: int) -> Finding:
     if overflows(path, error, base_offset):
         kind = catalogue.LOG_OVERFLOWS
     return kind.finding(path, error.at, error.field, error.expected, error.got, what=error.what, hint=error.hint)
+
+
+def fills_index(segment: LogSegment, made: Recovered, options: PartitionOptions) -> Finding | None:
+    """An index of a topic with these settings is full before the log ends, at which a broker's recovery fails; None:
+    it is not. A time index keeps one place for its last entry.
+    """
+    places = {kind: options.max_index_size // kind.entry_size for kind in (IndexKind.OFFSET, IndexKind.TIME)}
+    times = len(made.time_index) // IndexKind.TIME.entry_size
+    offsets = len(made.offset_index) // IndexKind.OFFSET.entry_size
+    if offsets <= places[IndexKind.OFFSET] and times < places[IndexKind.TIME] - 1:
+        return None
+    interval, size = options.index_interval_bytes, options.max_index_size
+    try:
+        segment.recover(
+            index_interval_bytes=interval,
+            max_index_size=size,
+            kafka_version=options.kafka_version,
+            check_crc=options.check_crc,
+        )
+    except IndexFullError as error:
+        return catalogue.LOG_FILLS_INDEX.finding(
+            segment.path, error.at, error.field, error.expected, error.got,
+            what=error.what, interval=interval, size=size,
+        )  # fmt: skip
+    return None
 
 
 def overflows(path: str, error: MQIndexError, base_offset: int) -> bool:

@@ -23,6 +23,7 @@ from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.log_check import (
     end_findings,
+    fills_index,
     found_end,
     has_grown,
     is_being_written,
@@ -83,10 +84,11 @@ class CheckedSegment:
     otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
     the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
     each other. `refusal`: why a broker's recovery fails on the log, `out_of_order`: because offsets go back,
-    `overflows`: because one is too far above the base offset; `cut`: bytes that it cuts. `end`: the offset after its
-    last good batch; `found_end`: what a broker takes for that without a recovery, None: it fails; `read_until`: as
-    `log_check.read_until` has it. `gone`: a broker deleted the segment before it was read; `grew`: the log was written
-    or cut meanwhile. `counted`: what it consists of; None: not asked for, or not to be read.
+    `overflows`: because one is too far above the base offset; `fills_index`: it fails with the given settings; `cut`:
+    bytes that it cuts. `end`: the offset after its last good batch; `found_end`: what a broker takes for that without a
+    recovery, None: it fails; `read_until`: as `log_check.read_until` has it. `gone`: a broker deleted the segment
+    before it was read; `grew`: the log was written or cut meanwhile. `counted`: what it consists of; None: not asked
+    for, or not to be read.
     """
 
     files: SegmentFiles
@@ -106,6 +108,7 @@ class CheckedSegment:
     refusal: str | None = None
     out_of_order: bool = False
     overflows: bool = False
+    fills_index: Finding | None = None
     cut: int = 0
     end: int = 0
     found_end: int | None = 0
@@ -249,6 +252,7 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             done.events, done.epochs = events_in(segment, made, check.log_start), np.frombuffer(made.epochs, RUN)
             done.contradictory = is_contradictory(made)
             done.findings += end_findings(segment, made, check.ends, closed=closed)
+            done.fills_index = fills_index(segment, made, check.options)
             may_be_open = check.last and check.clean is not True
             indexes = check_indexes(
                 check.files, segment, made, may_be_open=may_be_open,

@@ -27,17 +27,21 @@ __all__ = ["verdict"]
 _BAD: Final = "a bad length, or zeros, where a batch should be"
 _ENDLESS: Final = f"{_BAD}, and after a clean stop no recovery cuts it"
 _READ: Final = f"{_BAD}, and a broker reads this log for its producers before any recovery cuts it"
+_FULL: Final = "an index is full before the log ends, and a broker recovers the segment"
 _LOST_END: Final = "its last entry leads to no batch, and after a clean stop a broker reads the log from there on"
 
 
 @dataclass(slots=True)
 class _Recovery:
-    """The results of the recoveries of all partitions. `cuts`: logs that get shorter, or empty."""
+    """The results of the recoveries of all partitions. `cuts`: logs that get shorter, or empty. `possible`: what
+    prevents a start with the given settings of the topic, which no file holds.
+    """
 
     recovers: int = 0
     cuts: list[str] = field(default_factory=list)
     deletes: list[str] = field(default_factory=list)
     obstacles: list[Obstacle] = field(default_factory=list)
+    possible: list[Obstacle] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -57,10 +61,10 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
         cleaned = None if look.cleaned is None else look.cleaned.get(name, 0)
         own = cleaned == 0 and not name.endswith("-future")  # which gets what was compacted under another name
         done.findings += gaps(one.segments, one.partition.log_start, cleaned, own=own)
-    certain = (*look.obstacles, *done.obstacles)
+    certain, possible = (*look.obstacles, *done.obstacles), (*look.possible, *done.possible)
     start = Start(
-        starts=False if certain else None if look.possible else True,
-        obstacles=(*certain, *look.possible),
+        starts=False if certain else None if possible else True,
+        obstacles=(*certain, *possible),
         deletes=tuple(dict.fromkeys((*look.deletes, *done.deletes))),
         recovers=done.recovers,
         cuts=tuple(done.cuts),
@@ -125,12 +129,27 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
         if segment.refusal is not None and not (segment.out_of_order or segment.overflows):
             done.obstacles.append(Obstacle(segment.files.log, segment.refusal))
             break
+        if segment.fills_index is not None:
+            _stop_full(segment, done)
+            break
         if segment.cut or segment.out_of_order:
             done.cuts.append(segment.files.log)
             done.deletes += [later.files.log for later in segments[number + 1 :]]
             break
     _read_for_producers(one, segments, order, done)
     _check_start(one, segments, done, recovered=bool(unflushed) or loaded[-1:] == [True])
+
+
+def _stop_full(segment: CheckedSegment, done: _Recovery) -> None:
+    """A recovery ends in an error that no broker catches where an index has no place for an entry.
+
+    Source: Kafka 4.1.0 `TimeIndex.maybeAppend`, `LogLoader.recoverLog`.
+    """
+    found = segment.fills_index
+    assert found is not None
+    settings = f"where segment.index.bytes is {found.got}"
+    done.possible.append(Obstacle(segment.files.log, _FULL, settings))
+    done.findings.append(found)
 
 
 def _is_recovered_when_loaded(segment: CheckedSegment) -> bool:
@@ -164,6 +183,8 @@ def _load_segment(segment: CheckedSegment, recovered: bool, done: _Recovery) -> 
     if recovered and segment.refusal is not None and not segment.overflows:
         lost = "" if IndexKind.OFFSET in segment.files.indexes else ", and its .index is missing"
         done.obstacles.append(Obstacle(log, f"{segment.refusal}{lost}"))
+    elif recovered and segment.fills_index is not None:
+        _stop_full(segment, done)
     elif recovered and segment.cut:
         done.cuts.append(log)
     elif refused is not None and is_refused_version(refused) and IndexKind.OFFSET in segment.files.indexes:
