@@ -196,10 +196,13 @@ TIME_INDEX: Final = _index("time-index",
     "An entry is later than every record, or for an offset after the log's end, as a truncation leaves it in an open "
     "index.",
     Kind("time-index-missing", "error",
-        "The file is missing; a broker makes an empty one, and never writes its entries.",
+        "The file is missing; a broker that has the .index makes an empty one, for good.",
         "a broker creates an empty one, and then answers searches by time wrongly; `mqindex repair` writes it"),
     "An entry leads searches by time past records that they look for.",
     "An entry is not for the first batch with its time; searches are right.")
+TIMES_LOST_WITH_OFFSETS = replace(TIME_INDEX.missing,
+    hint="the .index is missing too: brokers 2.3 and later make both anew when they start, older ones empty; "
+         "`mqindex repair` writes it")
 NO_TIMES_INDEXED = replace(TIME_INDEX.missing, severity="info",
     hint="a broker creates an empty one, which is correct here")
 TIME_INDEX_EMPTY = Kind("time-index-empty", "error",

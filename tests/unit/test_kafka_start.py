@@ -424,6 +424,19 @@ def test_a_lost_index_is_recovered_after_a_clean_stop_too(log_dir: Path) -> None
     assert (start.starts, start.recovers) == (True, 1)
 
 
+@pytest.mark.parametrize(("lost", "anew"), [(("timeindex",), False), (("index", "timeindex"), True)])
+def test_a_time_index_is_made_anew_where_the_offset_index_is_lost_too(
+    lost: tuple[str, ...], anew: bool, log_dir: Path
+) -> None:
+    for ending in lost:
+        (log_dir / "topic-0" / f"{13:020d}.{ending}").unlink()
+    report, start = look(log_dir)
+    (found,) = (one for one in report.findings if one.kind == "time-index-missing")
+    assert start.recovers == anew
+    assert ("make both anew" in str(found.hint)) is anew
+    assert ("creates an empty one" in str(found.hint)) is not anew
+
+
 def test_a_log_below_its_start_is_deleted(log_dir: Path) -> None:
     (log_dir / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 20\n")
     report, start = look(log_dir)

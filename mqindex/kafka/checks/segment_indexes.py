@@ -220,6 +220,8 @@ def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: byte
         lost = catalogue.NO_TIMES_INDEXED
     elif may_be_open and not wanted and (times is None or entries_before_zeros(times, IndexKind.TIME) < 2):
         lost = catalogue.NO_OFFSETS_INDEXED
+    elif kind is IndexKind.TIME and not disk.is_there(files.place_of(IndexKind.OFFSET)):
+        lost = catalogue.TIMES_LOST_WITH_OFFSETS
     elif made.valid_bytes == 0:
         lost = replace(lost, severity="warning")
     got = disk.kind_of(place) if disk.exists(place) and not disk.is_there(place) else "no file"
