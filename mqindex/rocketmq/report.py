@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Set
 from typing import Unpack
 
 import mqindex
@@ -91,7 +92,7 @@ def report(
         coverage=coverage,
         index=index,
         topics=topics,
-        groups=groups_of(engine, found.options, _ends(diagnosis)),
+        groups=groups_of(engine, found.options, _ends(diagnosis, found.queues.batch_topics)),
         read=Read(
             version=mqindex.__version__,
             deep=deep,
@@ -103,9 +104,10 @@ def report(
     )
 
 
-def _ends(diagnosis: StoreDiagnosis | None) -> dict[QueueName, int]:
-    """Where each queue ends: by its files, or, where it has none, by the log."""
+def _ends(diagnosis: StoreDiagnosis | None, batch_topics: Set[str]) -> dict[QueueName, int]:
+    """Where each simple queue ends: by its files, or, where it has none, by the log."""
     if diagnosis is None:
         return {}
-    ends = {(one.topic, one.queue_id): one.next for run in diagnosis.walked.runs for one in run.queues if one.next >= 0}
+    queues = (one for run in diagnosis.walked.runs for one in run.queues)
+    ends = {(one.topic, one.queue_id): one.next for one in queues if one.next >= 0 and one.topic not in batch_topics}
     return {**ends, **{(one.topic, one.queue_id): one.max_offset for one in diagnosis.queues.queues}}

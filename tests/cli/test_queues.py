@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mqindex.rocketmq import MessageStore
 from tests.cli.conftest import Shell, Store, process
 from tests.support.golden import case
 
@@ -111,6 +112,20 @@ def test_info_of_a_store_tells_the_lag_of_each_group(shell: Shell, basic: Store)
     assert shell("info", offsets, "--json").json[0]["offsets"] == told
     line = next(line.split() for line in shell("info", basic.root, "--all").lines if line.startswith("GroupA"))
     assert line == ["GroupA", "AaTopic", "0", "12", str(end), str(end - 12)]
+
+
+def test_the_lag_of_who_consumes_batch_queues_is_to_their_own_end(shell: Shell, basic: Store, batches: Path) -> None:
+    """As many messages as the broker counts, not batches; the queues were not found, and 0 was taken for the end."""
+    offsets = basic.root / "config" / "consumerOffset.json"
+    offsets.write_text('{"offsetTable":{"Batches@g":{"3":30},"../Batches@g":{"3":30}}}')
+    for path in (basic.root, offsets):
+        (info,) = shell("info", path, "--json").json
+        told = (info["consumer_offsets"] if path == basic.root else info)["offsets"]
+        assert [(one["topic"], one["max_offset_in_queue"], one["lag"]) for one in told] == [
+            ("../Batches", None, None), ("Batches", 36, 6),
+        ]  # fmt: skip
+    with MessageStore.open(basic.root) as store:
+        assert store.consumer_offsets.lag["Batches@g"] == {3: 6}
 
 
 def test_offsets_that_cannot_be_read_are_told_and_the_rest_is_shown(shell: Shell, basic: Store) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,27 @@ def test_a_group_that_is_ahead_in_one_queue_is_still_behind_in_another(tmp_path:
     first, gone = groups.groups
     assert [(one.queue_id, one.lag) for one in first.queues] == [(0, 60), (2, 0), (1, -800), (9, None)]
     assert (first.lag, first.unknown, gone.lag, gone.unknown, groups.lag) == (60, 1, 0, 1, 60)
+
+
+def test_a_batch_queue_ends_where_its_files_say_for_its_log_has_only_where_each_batch_begins(tmp_path: Path) -> None:
+    """The last batch begins at queue offset 1 here, and has 7 messages; a lag to 2 was told."""
+    root = tmp_path / "store"
+    with MessageStore.open(root, writable=True) as store:
+        store.put_messages([NewMessage("T", b"x"), NewMessage("T", b"x")])
+    shutil.rmtree(root / "consumequeue")
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config" / "consumerOffset.json").write_text('{"offsetTable":{"T@g":{"0":3}}}')
+    topic = {"topicName": "T", "attributes": {"queue.type": "BatchCQ"}}
+    (root / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": {"T": topic}}))
+    (unknown,) = report(root).groups.groups
+    assert [(one.end, one.lag) for one in unknown.queues] == [(None, None)]
+
+    queue = root / "batchconsumequeue" / "T" / "0"
+    queue.mkdir(parents=True)
+    units = struct.pack(">qiqqqhii", 0, 100, 0, 1, 0, 1, -1, 0) + struct.pack(">qiqqqhii", 100, 100, 0, 1, 1, 7, -1, 0)
+    (queue / f"{0:020d}").write_bytes(units.ljust(460, b"\0"))
+    (known,) = report(root).groups.groups
+    assert [(one.end, one.lag) for one in known.queues] == [(8, 5)]
 
 
 def test_a_message_that_is_gone_from_the_log_meanwhile_is_one_sentence(tmp_path: Path) -> None:

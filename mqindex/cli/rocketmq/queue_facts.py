@@ -68,12 +68,13 @@ def queues_facts(path: str) -> Facts:
     }
 
 
-def consumer_offsets_facts(directory: str, queues: str) -> Facts:
+def consumer_offsets_facts(directory: str, queues: str, batch_queues: str) -> Facts:
     """What each group has consumed, by the files in a store's `config` directory, and its lag.
 
-    `queues`: the directory of the store's consume queues; without it the lag is not known.
+    `queues`, `batch_queues`: the directories of the store's queues; of one that is in neither the lag is not known.
     """
     from mqindex.rocketmq import ConsumerOffsets
+    from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
 
     with _table(queues) as table:
         rows: list[Facts] = []
@@ -81,7 +82,7 @@ def consumer_offsets_facts(directory: str, queues: str) -> Facts:
             topic, _, group = name.partition("@")
             for queue_id, offset in offsets.items():
                 queue = None if table is None else table.get(topic, queue_id)
-                end = None if queue is None else queue.max_offset_in_queue
+                end = batch_queue_end(batch_queues, topic, queue_id) if queue is None else queue.max_offset_in_queue
                 row = {"group": group, "topic": topic, "queue_id": queue_id, "offset": offset}
                 rows.append({**row, "max_offset_in_queue": end, "lag": None if end is None else end - offset})
     return {"offsets": sorted(rows, key=lambda row: (row["group"], row["topic"], row["queue_id"]))}

@@ -170,7 +170,7 @@ def _groups(config: str, options: StoreOptions) -> Facts:
     rocksdb = config_in_rocksdb(options)
     if rocksdb is not None:
         return {"path": rocksdb, "rocksdb": True}
-    offsets = consumer_offsets_facts(config, options.consume_queue)
+    offsets = consumer_offsets_facts(config, options.consume_queue, options.batch_consume_queue)
     return {"path": os.path.join(config, "consumerOffset.json"), **offsets}
 
 
@@ -180,7 +180,8 @@ def _if_there(parts: dict[str, Facts | None]) -> Facts:
 
 def _consumer_offsets(path: str, options: StoreArguments) -> Facts:
     config = os.path.dirname(os.path.abspath(path))
-    return consumer_offsets_facts(config, os.path.join(os.path.dirname(config), "consumequeue"))
+    root = os.path.dirname(config)
+    return consumer_offsets_facts(config, os.path.join(root, "consumequeue"), os.path.join(root, "batchconsumequeue"))
 
 
 def _queue_file(kind: str) -> Callable[[str, StoreArguments], Facts]:

@@ -39,8 +39,9 @@ def topics_of(facts: Facts) -> Section:
     blocks.append(_kinds(facts))
     blocks += _queues(facts)
     blocks += _tags(facts)
-    lead = "A message counts in each queue that the broker gives it to. Messages and bytes are exact; times, sizes and "
-    lead += "tags are estimates where only a sample was read."
+    lead = "A message counts in each queue that the broker gives it to; many that the log holds as one, for a batch "
+    lead += "queue, count once. Messages and bytes are exact; times, sizes and tags are estimates where only a sample "
+    lead += "was read."
     return Section("topics", "Topics and queues", blocks, lead)
 
 

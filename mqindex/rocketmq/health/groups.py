@@ -12,6 +12,7 @@ from mqindex.errors import MQIndexError, reason
 from mqindex.health import Text
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.rocksdb import refuse_config_in_rocksdb
@@ -83,8 +84,9 @@ class GroupsHealth:
 
 
 def groups_of(engine: Engine, options: StoreOptions, ends: Mapping[QueueName, int]) -> GroupsHealth:
-    """The groups of a store; `ends`: the offset after the last unit of each queue, where it is known."""
-    offsets, delays, error = run_one(engine, _read, options, "read consumer offsets")
+    """The groups of a store; `ends`: the offset after the last unit of each simple queue, where it is known."""
+    offsets, delays, batch_ends, error = run_one(engine, _read, options, "read consumer offsets")
+    ends = {**batch_ends, **ends}
     groups = sorted((_group(name, queues, ends) for name, queues in offsets.items()), key=_rank)
     return GroupsHealth(
         lag=sum(one.lag for one in groups),
@@ -96,13 +98,21 @@ def groups_of(engine: Engine, options: StoreOptions, ends: Mapping[QueueName, in
     )
 
 
-def _read(options: StoreOptions) -> tuple[dict[str, dict[int, int]], dict[int, int], str | None]:
+_Read = tuple[dict[str, dict[int, int]], dict[int, int], dict[QueueName, int], str | None]
+
+
+def _read(options: StoreOptions) -> _Read:
+    """Offsets of groups and of delay levels, and the ends of those queues that are batch queues."""
     directory = os.path.join(options.root, "config")
     try:
         refuse_config_in_rocksdb(options)
-        return dict(ConsumerOffsets.read(directory, lambda topic, queue_id: 0)), read_delay_offsets(directory), None
+        offsets = dict(ConsumerOffsets.read(directory, lambda topic, queue_id: 0))
+        delays = read_delay_offsets(directory)
     except (MQIndexError, OSError) as error:
-        return {}, {}, reason(error)
+        return {}, {}, {}, reason(error)
+    queues = {(name.partition("@")[0], queue_id) for name, consumed in offsets.items() for queue_id in consumed}
+    ends = {queue: batch_queue_end(options.batch_consume_queue, *queue) for queue in queues}
+    return offsets, delays, {queue: end for queue, end in ends.items() if end is not None}, None
 
 
 def _group(name: str, offsets: Mapping[int, int], ends: Mapping[QueueName, int]) -> GroupHealth:

@@ -82,7 +82,7 @@ class TopicKind:
 
 @dataclass(frozen=True, slots=True)
 class TopicsHealth:
-    """The topics of a store. A message counts in each queue that dispatch gives it to.
+    """The topics of a store. A message counts in each queue that dispatch gives it to, an inner batch once.
 
     Attributes
     ----------

@@ -13,17 +13,18 @@ from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
-from mqindex.errors import path_of
+from mqindex.errors import MQIndexError, path_of
 from mqindex.files.closable import Closable
 from mqindex.files.file_maps import FileMaps
 from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import UnitFiles
+from mqindex.rocketmq.queue.queue_names import name_problem
 from mqindex.rocketmq.queue.queue_times import Boundary
 from mqindex.rocketmq.wrong_place import refuse_strangers
 
-__all__ = ["BatchConsumeQueue", "BatchUnit"]
+__all__ = ["BatchConsumeQueue", "BatchUnit", "batch_queue_end"]
 
 _Units = npt.NDArray[Any]
 
@@ -286,6 +287,20 @@ class BatchConsumeQueue(Closable):
     def _holding(self, queue_offset: int, first: int, end: int) -> int:
         """The last unit that begins at `queue_offset` or before; below `first`: none."""
         return self._before(self._search("msg_base_offset", queue_offset + 1, first, end))
+
+
+def batch_queue_end(home: str, topic: str, queue_id: int) -> int | None:
+    """The queue offset that the next message of this queue below `home` will have; None: it is not there, or not read.
+
+    A log does not tell it: its records have the queue offset of their first message.
+    """
+    if name_problem(topic, queue_id):
+        return None
+    try:
+        with BatchConsumeQueue.open(os.path.join(home, topic, str(queue_id))) as queue:
+            return queue.max_offset_in_queue
+    except (MQIndexError, OSError):
+        return None
 
 
 def _stop_of(unit: Any) -> int:

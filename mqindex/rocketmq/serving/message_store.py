@@ -30,6 +30,7 @@ from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig, read_topic_configs
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
+from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -430,7 +431,9 @@ class MessageStore(Closable):
 
     def _max_offset(self, topic: str, queue_id: int) -> int:
         queue = self._queue(topic, queue_id)
-        return 0 if queue is None else queue.max_offset_in_queue
+        if queue is not None:
+            return queue.max_offset_in_queue
+        return batch_queue_end(self._options.batch_consume_queue, topic, queue_id) or 0
 
     def _index_service(self) -> IndexService | None:
         self._up_to_date()
