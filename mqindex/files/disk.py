@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import wraps
@@ -260,7 +261,7 @@ def temporary(directory: str, name: str) -> str:
 
     Of a long name only the beginning is used: with more than it, it could be longer than a name may be.
     """
-    begin = os.fsencode(name)[:_LONGEST].decode(errors="ignore")
+    begin = os.fsencode(name)[:_LONGEST].decode(sys.getfilesystemencoding(), errors="ignore")
     return os.path.join(directory, f"{begin}.{os.urandom(6).hex()}")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("jinja2")
 
-from tests.cli.conftest import Shell, Store, ordinary_user
+from tests.cli.conftest import Shell, Store, ordinary_user, process
 from tests.support.golden_kafka import PartitionCase
 from tests.support.html_page import Html, requires_accessible
 
@@ -29,6 +29,14 @@ def test_a_clean_store_gives_a_page(shell: Shell, basic: Store, tmp_path: Path) 
     assert out.read_text().startswith("<!DOCTYPE html>")
     assert basic.contents() == before
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "basic-493"}
+
+
+def test_a_page_of_a_name_that_the_locale_cannot_write_appears(basic: Store, tmp_path: Path) -> None:
+    """All was read, and then "'ascii' codec can't encode character" was said, of which nobody could know the file."""
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = process("report", str(basic.root), "--out", str(tmp_path / "ü.html"), env=env)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert {path.name for path in tmp_path.iterdir()} == {"ü.html", "basic-493"}
 
 
 @pytest.mark.parametrize("deep", [[], ["--deep"]])
