@@ -22,6 +22,7 @@ _FEW = 30  # points: more are a line without dots
 _CELLS = 64  # of a row of a heat map
 _SHADES = 6
 _DIGIT = 7  # pixels, and a little more
+_RESOLVED = 2.0**-44  # of a value: some hundred floats, so that the values of its axis are apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +71,13 @@ def _bars(edges: Sequence[float], width: float, base: Sequence[float], top: Sequ
             yield edge + gap, edge + width - gap, low, high
 
 
-def time_line(
-    name: str, lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], form: Form = count, *, from_zero: bool = True
-) -> Picture:
+def time_line(name: str, lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], form: Form = count) -> Picture:
     """Lines over time. `lines`: a tone and its points, (ms, value); times beyond the calendar are left out."""
     inside = [(tone, [point for point in points if in_calendar(point[0])]) for tone, points in lines]
     times = [ms for _, points in inside for ms, _ in points] or [0, 1]
     values = [value for _, points in inside for _, value in points] or [0, 1]
     start, stop = min(times), max(times)
-    spare = max((max(values) - min(values)) * 0.05 or 1, 32 * math.ulp(max(values)))  # an axis of floats has a length
-    low, high = 0 if from_zero else min(values) - spare, max(values) + spare
+    low, high = _around(min(values), max(values))
     xs = (start, max(stop, start + 1))
     drawing = Drawing(name, 220, xs=xs, ys=(low, high), left=_margin(high, form))
     _value_axis(drawing, low, high, form)
@@ -89,6 +87,12 @@ def time_line(
             drawing.dots(tone, points)
     _time_axis(drawing, *xs)
     return drawing.picture
+
+
+def _around(least: float, most: float) -> tuple[float, float]:
+    """The ends of an axis of values from `least` to `most`: apart for a float too, and not below zero without need."""
+    spare = max((most - least) * 0.05 or 1, abs(most) * _RESOLVED)
+    return max(least - spare, min(least, 0)), most + spare
 
 
 def bars(

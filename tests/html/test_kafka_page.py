@@ -136,3 +136,20 @@ def test_hostile_names_and_times_are_shown_as_text(tmp_path: Path) -> None:
     assert len(html.source.encode()) <= MAX_BYTES
     assert not re.search(r"[\x01\u202e]", html.source)
     assert "&lt;script&gt;" in html.source and "<script" not in html.source
+
+
+@pytest.mark.parametrize("base_offset", [10**18, 2**62])
+@pytest.mark.parametrize("batches", [1, 5])
+def test_offsets_that_floats_do_not_tell_apart_have_a_page(base_offset: int, batches: int, tmp_path: Path) -> None:
+    """It ended in "math domain error": the ends of the axis were the same float."""
+    writer = PartitionWriter(tmp_path / "far-0", base_offset)
+    for number in range(batches):
+        writer.append([KafkaRecord(timestamp=FIRST_TIME + number)])
+    writer.close()
+    (picture,) = [one for one in check(tmp_path / "far-0")[0].all("svg") if "partition-times" in str(one.attributes)]
+    heights = [float(one.attributes["y"]) for one in picture.inside if one.tag == "text"]
+    assert len(heights) >= 3
+    assert all(0 <= height <= 220 for height in heights)
+    places = re.findall(r"M[0-9.]+ ([0-9.]+)h0", "".join(one.attributes.get("d", "") for one in picture.inside))
+    assert len(places) == 2 * batches
+    assert len(set(places)) == 1, "batches that no float tells apart are drawn apart"

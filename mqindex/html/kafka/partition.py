@@ -8,7 +8,7 @@ from mqindex.html.figures import Stretch, in_calendar, ranked, stretches, time_l
 from mqindex.html.kafka.log_dir import codecs_of, lost_times
 from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
 from mqindex.html.parts import histogram, name_of
-from mqindex.html.text import count, moment, size, span
+from mqindex.html.text import moment, size, span
 
 __all__ = ["partition_of"]
 
@@ -137,7 +137,7 @@ def _times(facts: Facts, *one: str | int) -> Iterable[Block]:
     )
     says += "or go back: producers whose clocks differ, or that send late."
     legend = (("s1", "greatest time in a stretch of the log"), ("s2", "least time"))
-    picture = time_line("partition-times", lines, count, from_zero=False)
+    picture = time_line("partition-times", lines)
     yield Figure(picture, "Time against offset", says, legend, table)
 
 

@@ -126,7 +126,7 @@ def _times(facts: Facts) -> Iterable[Block]:
                 for i in range(len(cover["timeline"]))
             ],
         )
-        picture = time_line("coverage-time", [("s1", points)], size, from_zero=False)
+        picture = time_line("coverage-time", [("s1", points)], size)
         says = "Where the log was at which time. A steep line is much traffic, a flat one is a pause."
         yield Figure(picture, "Growth of the log", says, data=data)
     spans = [(one["first_timestamp"], one["last_timestamp"], one["name"]) for one in cover["files"]]
