@@ -235,8 +235,11 @@ def _make(parent: str, content: bytes, tried: list[str]) -> tuple[str, int]:
     for _ in range(_ATTEMPTS):
         path = os.path.join(parent, f".mqindex-{os.urandom(6).hex()}")
         tried.append(path)
-        disk.make_directory(path)
-        owner = _claim(path, content)
+        try:
+            disk.make_directory(path)
+            owner = _claim(path, content)
+        except OSError as error:  # the scratch goes with the error: its name would say nothing
+            raise OSError(error.errno, error.strerror, parent) from error
         if owner is not None:
             return path, owner
     raise FileStateError("others remove every scratch directory that is made here", path=parent)

@@ -413,3 +413,16 @@ def test_an_interrupt_at_any_line_leaves_no_scratch(tmp_path):
         assert os.listdir(tmp_path) == [], at
         at += 1
     assert at > 20
+
+
+def test_a_full_disk_is_told_by_the_directory_that_is_there(tmp_path, monkeypatch):
+    """The sentence named a file of the scratch directory, which was gone when it was read."""
+
+    def full(fd, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(staging.disk, "write_all", full)
+    with pytest.raises(OSError, match="No space left on device") as caught, staging.scratch(str(tmp_path)):
+        pass
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
