@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from mqindex._native.numbers import whole_number
 from mqindex.errors import TruncatedFileError
-from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory, leads_to_file
 from mqindex.files.file_maps import FileMaps
 from mqindex.files.mapped_file import MappedFile
+from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
 
@@ -193,8 +193,12 @@ class UnitFiles:
     def _first_look(self, file: LogFile, valid: Callable[[Any, int, int], int]) -> tuple[Any, int, int]:
         """`_look` from the file's begin. Its first page is read alone: as a rule the rest is a hole, which a map would
         read ahead, and of 128 KiB of zeros for each queue."""
-        head, size = _first_page(file.path)
-        places = min(size, file.size) // self.unit_size
+        try:
+            with SparseFile(file.path) as opened:
+                head = opened.read(0, min(mmap.PAGESIZE, opened.size))
+        except FileNotFoundError:  # a broker has just deleted it
+            return b"", 0, 0
+        places = min(opened.size, file.size) // self.unit_size
         near = min(len(head) // self.unit_size, places)
         good = valid(head, 0, near)
         return (head, places, good) if good < near or near == places else self._look(file, near, valid)
@@ -221,16 +225,3 @@ class UnitFiles:
     def path_of(self, start: int) -> str:
         """The path of the file that starts at byte `start` of the queue."""
         return os.path.join(self.directory, f"{start:020d}")
-
-
-def _first_page(path: str) -> tuple[bytes, int]:
-    """Its bytes, and how long the file is; nothing where a broker has just deleted it."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return b"", 0
-    try:
-        with disk.named(path):
-            return os.pread(fd, mmap.PAGESIZE, 0), os.fstat(fd).st_size
-    finally:
-        os.close(fd)
