@@ -148,11 +148,6 @@ class MappedFile:
         self._random = True
         self._advise(getattr(mmap, "MADV_RANDOM", None))
 
-    def advise_normal(self) -> None:
-        """The reads go on: read ahead again."""
-        self._random = False
-        self._advise(getattr(mmap, "MADV_NORMAL", None))
-
     def advise_huge(self) -> None:
         """A bulk build will use most pages: request huge ones."""
         self._advise(getattr(mmap, "MADV_HUGEPAGE", None))

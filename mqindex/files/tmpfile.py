@@ -1,13 +1,11 @@
-"""Files made without a name, and temporary directories: a run that fails leaves nothing."""
+"""Files made without a name: a run that fails leaves nothing."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-from collections.abc import Iterator
 
-__all__ = ["link_into_place", "open_nameless", "passing_directory"]
+__all__ = ["link_into_place", "open_nameless"]
 
 _NAMELESS = getattr(os, "O_TMPFILE", None)  # Linux
 _NO_SUCH_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)  # of the file system; of the kernel
@@ -39,12 +37,3 @@ def link_into_place(fd: int, path: str) -> bool:
             return False
         raise OSError(error.errno, error.strerror, path) from None
     return True
-
-
-@contextlib.contextmanager
-def passing_directory() -> Iterator[str]:
-    """A directory for files that other packages must write, away from the user's; removed when the block ends."""
-    import tempfile  # loads what packs and unpacks, which no look-up needs
-
-    with tempfile.TemporaryDirectory(prefix="mqindex-", ignore_cleanup_errors=True) as place:
-        yield place

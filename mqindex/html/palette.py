@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DARK", "LIGHT", "SERIES", "TONES", "css_variables", "luminance"]
+__all__ = ["DARK", "LIGHT", "SERIES", "css_variables", "luminance"]
 
 LIGHT: Final = {
     "paper": "#ffffff",
@@ -48,7 +48,6 @@ DARK: Final = {
     "s5": "#d6b95f",
     "s6": "#98a3b0",
 }
-TONES: Final = tuple(LIGHT)
 SERIES: Final = ("s1", "s2", "s3", "s4", "s5", "s6")
 
 

@@ -28,10 +28,10 @@ def select_in_parts(
     heads: npt.NDArray[np.int32] | None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """`core.select_hashes`."""
-    number = max(1, min(processors(), len(hashes) // _PART))
-    bounds = [len(hashes) * part // number for part in range(number + 1)]
-    if number == 1:
+    number = min(processors(), len(hashes) // _PART)
+    if number < 2:
         return core.select_hashes(hashes, max_num, begin, end, heads)
+    bounds = [len(hashes) * part // number for part in range(number + 1)]
 
     def select(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         limits = max_num if isinstance(max_num, int) else max_num[part]

@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 
 _WHOLE = 64 << 20  # bytes of a log of which every message is counted; of a longer one about as many are
 _MOST = 64  # at least one message in so many is counted
-_CHOICES = 1024
+_CHOICES = 1024  # made at once
 _STRETCH = 8 << 20  # about as much log gives one array of entries
 _BINS = 16  # times of one split among many
 _TOPICS = 64  # of one split that have counts of their own
