@@ -127,6 +127,7 @@ def repair(
             seen = diagnose_store(seeing, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
             found_wrong = _chosen(seeing, wanted, seen)
             _mend(seeing, found_wrong, scratch, report)
+    report.settings["broker_version"] = seen.walked.survey.version.reported
     report.messages = found_wrong.messages
     report.bytes = found_wrong.log_bytes
     report.seconds = time.perf_counter() - started

@@ -109,6 +109,7 @@ def examine(
         return Examined(engine, report, found)
     every = sampling(found.log_bytes) if count else None
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE, every=every)
+    report.settings["broker_version"] = diagnosis.walked.survey.version.reported
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
     sides += _sidecar_findings(engine, found)
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]

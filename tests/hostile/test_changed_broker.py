@@ -69,7 +69,11 @@ def errors(root: Path, geometry: tuple[int, int], version: str | None) -> list[s
 
 
 @pytest.mark.parametrize("geometry", [(50, 120), (500, 4000)], ids=["many-files", "one-file"])
-@pytest.mark.parametrize("changes", [[300], [0, 300], [595], [0, 595], [120], []], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [[300], [0, 300], [595], [0, 595], [120], [], [200, 400], [0, 200, 400], [0, 100, 110], [50, 150, 400, 500]],
+    ids=str,
+)
 @pytest.mark.parametrize("version", [None, "4.9.3", "5.3.0", "5.5.0"])
 def test_every_entry_is_right(
     tmp_path: Path, changes: list[int], geometry: tuple[int, int], version: str | None
@@ -120,6 +124,35 @@ def test_a_change_at_any_message_is_found(tmp_path: Path, seed: int, monkeypatch
     optimize(tmp_path / "index", tmp_path, hash_slot_num=geometry[0], index_num=geometry[1], overwrite=True)
     for version in versions:
         assert errors(tmp_path, geometry, version) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_changes_there_and_back_are_found(tmp_path: Path, seed: int) -> None:
+    """A broker was replaced for a while, often; what is lost comes back by the rule of its time."""
+    r = random.Random(seed)
+    changes = [at * 23 for at in sorted(r.sample(range(1, 38), r.randrange(2, 5)))]
+    changes = changes if seed % 3 else [0, *changes]
+    messages = [
+        LogMessage("T", keys=f"k{n}", tags=f"t{n % 7}" if r.random() < 0.7 else None, separator=True,
+                   store_timestamp=FIRST_TIME + n * 700, queue_offset=n)
+        for n in range(900)
+    ]  # fmt: skip
+    geometry, version = (100, r.choice([80, 300])), "5.5.0" if len(changes) % 2 else "4.9.3"
+    given: dict[str, Any] = {"hash_slot_num": geometry[0], "index_num": geometry[1], "broker_version": version}
+    paths = write_store(tmp_path, messages, changes, geometry)
+    assert errors(tmp_path, geometry, version) == []
+    good = index_bytes(tmp_path)
+    paths[-1].unlink()
+    if repair(tmp_path, **given).actions:
+        assert errors(tmp_path, geometry, version) == []
+    if changes[-1] < 700:  # what was lost is all of one rule
+        assert index_bytes(tmp_path) == good
+
+
+@pytest.mark.parametrize(("count", "wrong"), [(3, True), (4, False)])
+def test_a_few_messages_without_an_entry_of_tags_are_damage(tmp_path: Path, count: int, wrong: bool) -> None:
+    make(tmp_path, [0, 200, 200 + count], (500, 4000))
+    assert bool(errors(tmp_path, (500, 4000), "5.5.0")) == wrong
 
 
 @pytest.mark.parametrize("optimised", [False, True])

@@ -26,7 +26,7 @@ from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_que
 from mqindex.rocketmq.checks.recovery import NOT_KNOWN, Recovery, recoveries
 from mqindex.rocketmq.log.dledger import refuse_entries_after
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
-from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.pipeline.survey import Survey, survey_again
 
 __all__ = ["StoreDiagnosis", "diagnose_store", "of_the_log_as_read"]
 
@@ -60,6 +60,7 @@ def diagnose_store(
     )
     reads = with_cuts(engine, walked, reads or NOT_KNOWN)
     wrong = _disagreeing(walked, checked, deep=deep)
+    wrong |= _by_other_tags(engine, walked, {*wrong, *(at for at, one in enumerate(checked) if not one.good)})
     look = partial(_look_again, engine, walked, checked, deeply=lambda at: deep or at in wrong, measure=measure)
     grew = run_one(engine, frames_end_now, walked.survey, "look at the log's end") > walked.end
     look(wrong | _beyond_end(found, walked, checked), newest=grew)
@@ -135,6 +136,16 @@ def _stretch(found: Survey, one: Checked, *, deep: bool) -> EntryStretch | None:
     if one.begin is None or one.end is None or (deep and one.moved):
         return None  # moved entries are compared later, by `compare_moved`
     return EntryStretch(one.path, found.geometry.value, one.first, one.begin, one.end, counted=not deep)
+
+
+def _by_other_tags(engine: Engine, walked: Walked, doubtful: set[int]) -> set[int]:
+    """The doubtful files, if they show that another broker's rule for TAGS held for a while; else none."""
+    if not doubtful:
+        return set()
+    before = walked.survey.tags
+    again = partial(survey_again, doubtful=sorted(doubtful))
+    walked.survey = run_one(engine, again, walked.survey, "look for another broker")
+    return doubtful if walked.survey.tags != before else set()
 
 
 def _beyond_end(found: Survey, walked: Walked, checked: Sequence[Checked]) -> set[int]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from mqindex.rocketmq.index.compare import are_absent, first_in_log, next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
-from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, RUN_ENTRY, LogEntries, LogSpan
+from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, RUN_ENTRY, LogEntries, LogSpan, Tags
 
 __all__ = ["Shown", "shown_at_ends", "shown_before", "shown_between"]
 
@@ -26,6 +26,7 @@ Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 20
 _SAMPLES = 1 << 16
+_IN_A_ROW = 4  # messages that show a rule which held for a while; fewer may be damaged
 _DAMAGED = 64  # entries in a row whose offset may be damaged
 _GOT = np.dtype([("key_hash", "i4"), ("phy_offset", "i8"), ("time_diff", "i4")])
 
@@ -59,6 +60,28 @@ class Shown:
         """
         at = self.change(newest)
         return int(self.phy_offsets[min(at, len(self) - 1)]) if newest else int(self.phy_offsets[max(at, 1) - 1]) + 1
+
+    def mended(self, tags: Tags) -> Tags:
+        """The same, but with the other rule where enough messages in a row refute it. As above, an entry of TAGS bounds
+        it: the last one before messages that have none, and the first one after them.
+        """
+        said = np.searchsorted(np.array(tags.changes, np.int64), self.phy_offsets, "right") % 2 == 1
+        edges = np.flatnonzero(np.diff(self.rules + 2 * said)) + 1
+        for start, stop in pairwise([0, *edges.tolist(), len(self)]):
+            if stop - start >= _IN_A_ROW and self.rules[start] != said[start]:
+                tags = tags.flipped(*self._bounds(start, stop))
+        return tags
+
+    def _bounds(self, start: int, stop: int) -> tuple[int, int]:
+        """The phy offsets [begin, end) of these messages of one rule, with those beside them that show nothing."""
+        begin, end = int(self.phy_offsets[start]), int(self.phy_offsets[stop - 1]) + 1
+        if self.rules[start]:
+            return begin, end
+        if start and self.rules[start - 1]:
+            begin = int(self.phy_offsets[start - 1]) + 1
+        if stop < len(self) and self.rules[stop]:
+            end = int(self.phy_offsets[stop])
+        return begin, end
 
     def refutes(self, newest: bool, border: int) -> bool:
         """Whether a message shows another rule than that which is newest from the border on."""

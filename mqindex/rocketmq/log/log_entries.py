@@ -72,6 +72,14 @@ class Tags(NamedTuple):
         """Whether those of messages that are still to come do."""
         return len(self.changes) % 2 == 1
 
+    def flipped(self, start: int, stop: int) -> Tags:
+        """The other rule at the phy offsets [start, stop).
+
+        >>> ALL_TAGS.flipped(100, 200), ALL_TAGS.flipped(0, 100)
+        (Tags(changes=(0, 100, 200)), Tags(changes=(100,)))
+        """
+        return Tags(tuple(sorted({*self.changes} ^ {start, stop})))
+
 
 _NEVER: Final = 2**63 - 1
 NO_TAGS: Final = Tags(())

@@ -19,13 +19,13 @@ from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger, refuse_entries_after
-from mqindex.rocketmq.log.expiry import read_again
+from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, data_end, last_file_with_frames
 from mqindex.rocketmq.options import StoreOptions, store_options
 from mqindex.rocketmq.pipeline.log_gone import find_log_gone, first_phy_offsets
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
-from mqindex.rocketmq.pipeline.version_survey import Version, log_traces, survey_version
+from mqindex.rocketmq.pipeline.version_survey import Version, log_traces, survey_version, version_again
 
 __all__ = [
     "Survey",
@@ -147,6 +147,17 @@ def survey_in_place(options: StoreOptions) -> Survey:
         return found
 
     return read_again(look)
+
+
+def survey_again(found: Survey, doubtful: Sequence[int]) -> Survey:
+    """The same, with the rules for TAGS that index files of these numbers show: they differ from the log by the old."""
+    try:
+        version = version_again(found.version, found.spans, found.index_files, found.geometry.value, doubtful)
+    except OSError as error:
+        if not was_deleted(error):
+            raise
+        return found  # by a broker; what is left is found out later
+    return replace(found, version=version)
 
 
 def require_read(found: Survey) -> None:

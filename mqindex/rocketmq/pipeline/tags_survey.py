@@ -2,7 +2,8 @@
 
 Entries follow the rule of the broker that wrote them, and stay as they are after an upgrade or a downgrade. In what a
 log still holds the rule is taken to change once at most: at a phy offset that is looked for here. It may change again
-after the last entry, where the broker's version is given.
+after the last entry, where the broker's version is given. Where files then differ from the log, it may have changed
+more often: so these are looked at entry by entry.
 """
 
 from __future__ import annotations
@@ -64,6 +65,21 @@ class IndexedTags:
         oldest = self._first(numbers, _FIRST, newest.rule)
         within = _RULES[newest.rule] if oldest is None else self._within(oldest, newest)
         return within if newest.rule == following else Tags((*within.changes, self._after(newest)))
+
+    def again(self, tags: Tags, doubtful: Sequence[int]) -> Tags:
+        """The same as `tags`, but for what files of these numbers show, which differ from the log by that."""
+        numbers = range(max(min(doubtful) - 1, 0), min(max(doubtful) + 2, len(self.index_files)))
+        shown = _together(self._all_of(at, tags) if at in doubtful else self._at_ends(at) for at in numbers)
+        return shown.mended(tags)
+
+    def _all_of(self, number: int, tags: Tags) -> Shown | None:
+        """What a sound file shows: at its ends, if all of these refute `tags`; else all of its entries."""
+        if not self._is_sound(number):
+            return None
+        ends = self._at_ends(number)
+        if len(ends) and all(tags.at(at) != rule for at, rule in zip(ends.phy_offsets, ends.rules, strict=True)):
+            return ends
+        return self._between([number], 0, _NEVER)
 
     def _first(self, numbers: Iterable[int], which: int, expected: bool | None) -> _Vote | None:
         """The first (0) or the last (-1) message that shows a rule, in the first of these files that has one.

@@ -27,7 +27,7 @@ from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions, tags_indexed
 from mqindex.rocketmq.pipeline.tags_survey import IndexedTags
 
-__all__ = ["LogTraces", "Version", "log_traces", "survey_version"]
+__all__ = ["LogTraces", "Version", "log_traces", "survey_version", "version_again"]
 
 _SAMPLE_BYTES = 4 << 20
 _SINCE_5_4 = ("rocksdbstore",)
@@ -39,15 +39,24 @@ _SEPARATOR = 2
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """`number`: a version with the rules that are applied. `reported`: what is known, for reports.
+    """`number`: a version with the rules that are applied. `newest`: what is known of it.
 
     `known`: it is certain whether TAGS give entries. `tags`: where they do, by the version that was there.
     """
 
     number: str
-    reported: Value
+    newest: Value
     known: bool
     tags: Tags = NO_TAGS
+
+    @property
+    def reported(self) -> Value:
+        """What is known, for reports."""
+        if self.tags in (ALL_TAGS, NO_TAGS):
+            return self.newest
+        changes = " and ".join(str(at) for at in self.tags.changes if at)
+        source = f"{self.newest.source}; whether TAGS are indexed changes at phy offset {changes}"
+        return Value(self.newest.value, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +85,14 @@ def survey_version(
     """
     indexed = IndexedTags(index_files, spans, pair, unread)
     newest = _newest(options, indexed, traces)
-    tags = indexed.all(tags_indexed(newest.number))
-    if tags in (ALL_TAGS, NO_TAGS):
-        return replace(newest, tags=tags)
-    changed = f"whether TAGS are indexed changes at phy offset {' and '.join(map(str, filter(None, tags.changes)))}"
-    source = newest.reported.source
-    return replace(newest, tags=tags, reported=Value(newest.reported.value, f"{source}; {changed}"))
+    return replace(newest, tags=indexed.all(tags_indexed(newest.number)))
+
+
+def version_again(
+    version: Version, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, doubtful: Sequence[int]
+) -> Version:
+    """The same, after another look at index files, by their numbers, that differ from the log by it."""
+    return replace(version, tags=IndexedTags(index_files, spans, pair).again(version.tags, doubtful))
 
 
 def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> Version:
