@@ -124,6 +124,9 @@ LOG_MISSING = Kind("log-missing", "error",
     "The commit log, or one of its directories, is missing, but the index or queues have entries for it.",
     "is its volume mounted? commitlog= (--commitlog) says where the log is; a broker before 4.9.4 keeps it in "
     "~/store/commitlog where its configuration sets only storePathRootDir")
+LOG_PERHAPS_MISSING = replace(LOG_MISSING, severity="warning",
+    hint="is its volume mounted? If these messages have not expired, mount it before a broker starts: one that runs "
+         "without them deletes their index files and their files of the queues within minutes")
 LOG_FILE_MISSING = Kind("log-file-missing", "error",
     "One or more files are missing inside the log, with their messages.",
     "the messages between the two files are not in this store: is a directory of the log left out (--commitlog)? Else "

@@ -10,6 +10,7 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 
+from mqindex._words import plural
 from mqindex.files import disk
 from mqindex.files.regular import reading
 from mqindex.report import Finding
@@ -20,7 +21,7 @@ from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 
-__all__ = ["find_log_gone", "first_phy_offsets"]
+__all__ = ["find_log_gone", "find_perhaps_gone", "first_phy_offsets"]
 
 
 def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequence[LogSpan]) -> Finding | None:
@@ -35,10 +36,13 @@ def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequen
         witness = next(_witnesses(options), None)
         if witness is None:
             return None
-        got = f"no message in it, but entries in {os.path.relpath(witness, options.root)}"
-        return catalogue.LOG_MISSING.finding(options.commitlog[0], expected="the commit log", got=got)
-    empty = [directory for directory in options.commitlog if not _has_files(directory)]
-    if len(options.commitlog) < 2 or not empty:
+        # of several directories, one that is not there is the reason that no file of the others counts
+        absent = next((one for one in options.commitlog if not disk.is_directory(one)), None)
+        what = "no message in it" if absent is None else "no such directory"
+        got = f"{what}, but entries in {os.path.relpath(witness, options.root)}"
+        return catalogue.LOG_MISSING.finding(absent or options.commitlog[0], expected="the commit log", got=got)
+    empty = _empty_shares(options)
+    if not empty:
         return None
     hole = next((one.stop for one, two in itertools.pairwise(spans) if one.stop < two.file_start), None)
     if hole is None and _newest_indexed(options) >= spans[-1].stop:
@@ -47,6 +51,24 @@ def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequen
         return None  # a directory whose turn has not come yet
     got = f"no file in it, and no log from phy offset {hole} on"
     return catalogue.LOG_MISSING.finding(empty[0], expected="its share of the commit log", got=got)
+
+
+def find_perhaps_gone(options: StoreOptions, spans: Sequence[LogSpan]) -> list[Finding]:
+    """A warning where a directory of several is empty, and index files end before the log begins.
+
+    Expired with their messages, a broker would have deleted them soon after; the directory may have had these messages.
+    """
+    empty = _empty_shares(options)
+    if not empty or not spans:
+        return []
+    begin = spans[0].file_start
+    before = sum(end < begin for _, end in _indexed(options))
+    if not before:
+        return []
+    got = (
+        f"no file in it, and {plural(before, 'index file')} of messages before phy offset {begin}, where the log begins"
+    )
+    return [catalogue.LOG_PERHAPS_MISSING.finding(empty[0], expected="its share of the commit log", got=got)]
 
 
 def first_phy_offsets(options: StoreOptions) -> Iterator[int]:
@@ -59,6 +81,12 @@ def first_phy_offsets(options: StoreOptions) -> Iterator[int]:
             unit = file.read(QUEUE_UNIT_SIZE)
         if any(unit):
             yield int.from_bytes(unit[:8], "big", signed=True)
+
+
+def _empty_shares(options: StoreOptions) -> list[str]:
+    """The directories without a file, of a log that has several."""
+    several = options.commitlog if len(options.commitlog) > 1 else ()
+    return [directory for directory in several if not _has_files(directory)]
 
 
 def _has_files(directory: str) -> bool:

@@ -23,7 +23,7 @@ from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, data_end, last_file_with_frames
 from mqindex.rocketmq.options import StoreOptions, store_options
-from mqindex.rocketmq.pipeline.log_gone import find_log_gone, first_phy_offsets
+from mqindex.rocketmq.pipeline.log_gone import find_log_gone, find_perhaps_gone, first_phy_offsets
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
 from mqindex.rocketmq.pipeline.version_survey import Version, log_traces, survey_version, version_again
 
@@ -123,7 +123,11 @@ def _survey(options: StoreOptions) -> Survey:
         version=version,
         unclean=store.was_unclean(options.root),
         findings=tuple(
-            _no_directories(options) + _strays(options.index) + _directories(directories) + _holes(files, spans)
+            _no_directories(options)
+            + _strays(options.index)
+            + _directories(directories)
+            + _holes(files, spans)
+            + find_perhaps_gone(options, spans)
         ),
         queues=survey_queues(options, version.number, traces.batch_topics, unread),
         index_directories=tuple(directories),

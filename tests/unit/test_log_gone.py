@@ -1,0 +1,75 @@
+"""A log in several directories, of which one is not mounted: which one it is, and what it would cost."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.errors import FileStateError
+from mqindex.rocketmq import rebuild, repair, verify
+from tests.support.small_store import OPTIONS, make_small_store
+from tests.support.tree import contents
+
+ONE = LocalEngine(1)
+SEVERITIES = {"error", "warning"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> tuple[Path, list[Path]]:
+    """A store, and the directories of its log: two files, two, and one."""
+    root = make_small_store(tmp_path / "store")
+    places = [tmp_path / name for name in "abc"]
+    for place in places:
+        place.mkdir()
+    for number, path in enumerate(sorted((root / "commitlog").iterdir())):
+        shutil.move(path, places[number // 2])
+    return root, places
+
+
+def told(root: Path, places: list[Path]) -> list[tuple[str, str, str | None]]:
+    report = verify(root, commitlog=places, engine=ONE, **OPTIONS)
+    return [(one.severity, one.kind, one.path) for one in report.findings if one.severity in SEVERITIES]
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_the_directory_that_is_not_there_is_named(store: tuple[Path, list[Path]], which: int) -> None:
+    """The first of them was: "no message in it", though it was full of them."""
+    root, places = store
+    shutil.move(places[which], root.parent / "elsewhere")
+    assert told(root, places) == [("error", "log-missing", str(places[which]))]
+    before = contents(root)
+    with pytest.raises(FileStateError, match=f"{places[which]}: .* no such directory"):
+        repair(root, commitlog=places, engine=ONE, **OPTIONS)
+    assert contents(root) == before
+
+
+def test_the_begin_of_the_log_is_perhaps_not_mounted(store: tuple[Path, list[Path]]) -> None:
+    """All was clean, and a rebuild said nothing; a broker that ran so deleted four index files after a minute."""
+    root, places = store
+    shutil.move(places[0], root.parent / "elsewhere")
+    places[0].mkdir()
+    warning = ("warning", "log-missing", str(places[0]))
+    assert told(root, places) == [warning]
+    report = rebuild(root, root.parent / "out", commitlog=places, engine=ONE, **OPTIONS)
+    assert [(one.severity, one.kind, one.path) for one in report.findings] == [warning]
+    assert "3 index files of messages before phy offset 4096" in str(report.findings[0])
+
+
+def test_a_directory_whose_messages_expired_is_none_that_is_missing(store: tuple[Path, list[Path]]) -> None:
+    """A broker deletes the index files with them; the first that it keeps reaches into the log."""
+    root, places = store
+    for path in places[0].iterdir():
+        path.unlink()
+    for path in sorted((root / "index").iterdir())[:3]:
+        path.unlink()
+    assert told(root, places) == []
+
+
+def test_a_directory_whose_turn_has_not_come_is_none_that_is_missing(store: tuple[Path, list[Path]]) -> None:
+    root, places = store
+    empty = root.parent / "d"
+    empty.mkdir()
+    assert told(root, [*places, empty]) == []
