@@ -127,6 +127,9 @@ LOG_MISSING = Kind("log-missing", "error",
 LOG_PERHAPS_MISSING = replace(LOG_MISSING, severity="warning",
     hint="is its volume mounted? If these messages have not expired, mount it before a broker starts: one that runs "
          "without them deletes their index files and their files of the queues within minutes")
+LOG_ENDS_EARLY = replace(LOG_PERHAPS_MISSING,
+    hint="what is built ends with the log: if another volume or a DLedger log has its later part, these messages are "
+         "not in it")
 LOG_FILE_MISSING = Kind("log-file-missing", "error",
     "One or more files are missing inside the log, with their messages.",
     "the messages between the two files are not in this store: is a directory of the log left out (--commitlog)? Else "

@@ -6,7 +6,7 @@ import itertools
 import os
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 from mqindex._native.numbers import whole_number
@@ -28,6 +28,7 @@ from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.builds import build_index_files, build_queue_files, index_moves, require_room
 from mqindex.rocketmq.pipeline.in_turn import build_in_turn
 from mqindex.rocketmq.pipeline.log_end import find_after_end
+from mqindex.rocketmq.pipeline.log_gone import find_ends_early
 from mqindex.rocketmq.pipeline.parts import PARTS, check_parts
 from mqindex.rocketmq.pipeline.queue_splits import (
     FILE_BLOCK,
@@ -235,6 +236,7 @@ def _begin(order: _Order) -> tuple[Survey, str]:
 def _look(order: _Order) -> tuple[Survey, int]:
     found = survey(order.options)
     require_log(found)
+    found = replace(found, findings=(*found.findings, *find_ends_early(order.options)))
     return found, needed_space(found, _built(order, found))
 
 

@@ -73,3 +73,23 @@ def test_a_directory_whose_turn_has_not_come_is_none_that_is_missing(store: tupl
     empty = root.parent / "d"
     empty.mkdir()
     assert told(root, [*places, empty]) == []
+
+
+@pytest.mark.parametrize("lost", [None, "index"], ids=["index", "queues"])
+def test_a_rebuild_says_that_the_log_ends_before_the_index(tmp_path: Path, lost: str | None) -> None:
+    """`dledger-n0` of a store that had gone over to DLedger was moved away: the plain part was all, and nothing told.
+
+    The plain log then ends with a full file, and index and queues go on after it.
+    """
+    root = make_small_store(tmp_path / "store")
+    if lost:
+        shutil.rmtree(root / lost)
+    assert rebuild(root, tmp_path / "whole", engine=ONE, **OPTIONS).findings == []
+    for path in sorted((root / "commitlog").iterdir())[2:]:
+        path.unlink()
+    report = rebuild(root, tmp_path / "out", engine=ONE, **OPTIONS)
+    (warning,) = report.findings
+    assert (warning.severity, warning.kind) == ("warning", "log-missing")
+    assert warning.path == str(root / "commitlog" / f"{2048:020d}")
+    assert "its last file, which ends at 4096" in str(warning)
+    assert "if another volume or a DLedger log has its later part, these messages are not in it" in str(warning)

@@ -17,11 +17,11 @@ from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, store
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE, IndexHeader
 from mqindex.rocketmq.log.log_entries import LogSpan
-from mqindex.rocketmq.log.log_files import LogFile
+from mqindex.rocketmq.log.log_files import LogFile, list_log_files
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 
-__all__ = ["find_log_gone", "find_perhaps_gone", "first_phy_offsets"]
+__all__ = ["find_ends_early", "find_log_gone", "find_perhaps_gone", "first_phy_offsets"]
 
 
 def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequence[LogSpan]) -> Finding | None:
@@ -71,16 +71,37 @@ def find_perhaps_gone(options: StoreOptions, spans: Sequence[LogSpan]) -> list[F
     return [catalogue.LOG_PERHAPS_MISSING.finding(empty[0], expected="its share of the commit log", got=got)]
 
 
+def find_ends_early(options: StoreOptions) -> list[Finding]:
+    """A warning where the index, or without one the queues, go on after the last file of the log.
+
+    That file is looked for last: a broker makes it before its first message, and then the entries.
+    """
+    newest = max(((end, path) for path, end in _indexed(options)), default=None)
+    if newest is None:
+        newest = max(_first_units(options), default=(-1, ""))
+    files = list_log_files(options.commitlog)
+    if not files or newest[0] < files[-1].stop:
+        return []
+    expected = f"messages up to phy offset {newest[0]}, as {os.path.relpath(newest[1], options.root)} says"
+    got = f"its last file, which ends at {files[-1].stop}"
+    return [catalogue.LOG_ENDS_EARLY.finding(files[-1].path, expected=expected, got=got)]
+
+
 def first_phy_offsets(options: StoreOptions) -> Iterator[int]:
     """The first phy offset in each file of the index and the queues that has an entry."""
     for path, _ in _indexed(options):
         with reading(path) as file:
             yield IndexHeader.from_bytes(file.read(INDEX_HEADER_SIZE)).begin_phy_offset
+    yield from (phy_offset for phy_offset, _ in _first_units(options))
+
+
+def _first_units(options: StoreOptions) -> Iterator[tuple[int, str]]:
+    """The phy offset of the first unit in each file of the queues that has one, and the file."""
     for path in queue_file_paths(options.consume_queue):
         with reading(path) as file:
             unit = file.read(QUEUE_UNIT_SIZE)
         if any(unit):
-            yield int.from_bytes(unit[:8], "big", signed=True)
+            yield int.from_bytes(unit[:8], "big", signed=True), path
 
 
 def _empty_shares(options: StoreOptions) -> list[str]:
@@ -100,10 +121,7 @@ def _has_files(directory: str) -> bool:
 def _witnesses(options: StoreOptions) -> Iterator[str]:
     """Files with entries of messages."""
     yield from (path for path, _ in _indexed(options))
-    for path in queue_file_paths(options.consume_queue):
-        with reading(path) as file:
-            if any(file.read(QUEUE_UNIT_SIZE)):
-                yield path
+    yield from (path for _, path in _first_units(options))
 
 
 def _newest_indexed(options: StoreOptions) -> int:
