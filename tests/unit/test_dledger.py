@@ -156,11 +156,12 @@ def _entry_after(root: Path, phy_offset: int) -> None:
 
 
 @pytest.mark.parametrize("add", [_unit_after, _entry_after])
-@pytest.mark.parametrize("does", [DOES["verify"], DOES["report"], DOES["repair"]])
+@pytest.mark.parametrize("does", [DOES["verify"], DOES["report"], DOES["repair"], DOES["write"]])
 def test_index_and_queues_of_a_log_that_dledger_went_on_with(
     add: Callable[[Path, int], None], does: Callable[..., object], tmp_path: Path
 ) -> None:
-    """`dledger-n0/` was moved out of the store: `repair` took its part of index and queues for dirt."""
+    """`dledger-n0/` was moved out of the store: `repair` took its part of index and queues for dirt, and who opened the
+    store to write cut the queues, or left an `abort` behind."""
     root = make_small_store(tmp_path / "store")
     end = 2048 * len(list((root / "commitlog").iterdir()))
     add(root, end + 48)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import NamedTuple, TypeVar
 
@@ -26,6 +26,7 @@ from mqindex.rocketmq.dispatch.outputs import open_outputs
 from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.dledger import refuse_entries_after
 from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
 from mqindex.rocketmq.log.message_columns import MessageColumns, message_batches
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
@@ -102,6 +103,7 @@ class StoreWriter(Closable):
         with options.blaming(GeometryError, "consume_queue_file_size"):
             for name in self.queues:
                 self.queues[name]  # errors are raised here, before anything is written
+        refuse_entries_after(options, _after_end(self.index, self.queues, self.log.max_phy_offset))
         self._mark.set()
         self.queues.truncate_dirty_logic_files(self.log.max_phy_offset)
         if self.log.min_phy_offset > 0:
@@ -304,6 +306,18 @@ def _mend(options: StoreOptions) -> None:
             index_num=index_num,
             broker_version=found.version.number,
         )
+
+
+def _after_end(index: IndexService | None, queues: ConsumeQueueTable, end: int) -> Iterator[int]:
+    """The first phy offset after the log's end of each queue and index file that goes on there."""
+    for name in queues:
+        if queues[name].max_phy_offset > end:
+            phy_offsets = queues[name].units()["phy_offset"]
+            yield from phy_offsets[phy_offsets >= end][:1].tolist()
+    for file in index or ():
+        if file.header.end_phy_offset >= end and file.header.index_count > 1:
+            phy_offsets = file.entries()["phy_offset"]
+            yield from np.sort(phy_offsets[phy_offsets >= end])[:1].tolist()
 
 
 def _first_to_dispatch(
