@@ -450,6 +450,15 @@ def test_a_directory_named_as_an_index_file(store: Path, version: str | None, st
     assert (report.ok, start_of(report).starts) == (False, starts)
 
 
+@pytest.mark.parametrize(("name", "gone"), [("19991231235959999", 0), ("99991231235959999", 1)])
+def test_no_index_file_is_deleted_after_a_directory(tmp_path: Path, name: str, gone: int) -> None:
+    """`verify` said that they were; 4.9.3 ended its loading there, and kept them beside those that it wrote anew."""
+    root = case("killed-lost-493").unpack(tmp_path)
+    files = index_paths(root)
+    (root / "index" / name).mkdir()
+    assert start_of(verify(root, **OLD)).deletes == tuple(map(str, files)) * gone
+
+
 @pytest.mark.parametrize("name", ["lock", "checkpoint"])
 def test_a_directory_in_place_of_a_small_file(store: Path, name: str) -> None:
     (store / name).unlink()

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
 from mqindex._words import plural
@@ -287,12 +288,15 @@ class _Look(StartLook):
     # ---- the index
 
     def at_index(self) -> None:
-        """A directory named like a file prevents a start; after an unclean end files later than the checkpoint go."""
+        """A directory named like a file prevents a start; after an unclean end files later than the checkpoint go.
+
+        A broker that starts nevertheless loads none after the directory, and deletes none of them.
+        """
         entries = [one for one in listed([self._options.index]) if layout.number_of(one.name) is not None]
         for one in entries:
             if one.directory:
                 self._stop_since(_INDEX_SINCE, one.path, "a directory")
-        files = [one for one in entries if not one.directory]
+        files = list(takewhile(lambda one: not one.directory, entries))
         self._files += files
         if self._found.unclean:
             checkpoint = start_files.checkpoint_of(self._options.root)
