@@ -459,6 +459,19 @@ def test_no_index_file_is_deleted_after_a_directory(tmp_path: Path, name: str, g
     assert start_of(verify(root, **OLD)).deletes == tuple(map(str, files)) * gone
 
 
+@pytest.mark.parametrize(("unclean", "starts"), [(True, None), (False, True)])
+def test_a_file_in_place_of_the_index(tmp_path: Path, unclean: bool, starts: bool | None) -> None:
+    """`verify` said that a broker starts; 4.9.3 ended at the first message that it indexed again."""
+    root = case("killed-lost-493").unpack(tmp_path)
+    shutil.rmtree(root / "index")
+    (root / "index").touch()
+    if not unclean:
+        (root / "abort").unlink()
+    start = start_of(verify(root, **OLD))
+    assert start.starts is starts
+    assert [one.path for one in start.obstacles] == [str(root / "index")] * unclean
+
+
 @pytest.mark.parametrize("name", ["lock", "checkpoint"])
 def test_a_directory_in_place_of_a_small_file(store: Path, name: str) -> None:
     (store / name).unlink()

@@ -299,9 +299,17 @@ class _Look(StartLook):
         files = list(takewhile(lambda one: not one.directory, entries))
         self._files += files
         if self._found.unclean:
+            self._require_directory()
             checkpoint = start_files.checkpoint_of(self._options.root)
             self._prune([(one, start_files.index_header(one.path)) for one in files], checkpoint)
             self._require_offset(checkpoint)
+
+    def _require_directory(self) -> None:
+        """A broker that recovers after an unclean end does not get over a message whose index file cannot be made."""
+        other = [one.path for one in self._found.findings if one.kind == catalogue.NOT_A_DIRECTORY.name]
+        if self._options.index in other and self._options.index_switch is None and not self._running:
+            which = "where a message that is read again has keys"
+            self._stop(self._options.index, "not a directory", which, None, option=None)
 
     def _require_offset(self, checkpoint: Checkpoint) -> None:
         """A broker from 5.5 on that is set to begin at its checkpoint's offset does not start without one."""
