@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -102,6 +103,22 @@ def test_an_index_that_is_not_opened_stops_no_broker(change: Callable[[Path], Pa
     change(_deleted(log_dir))
     report, start = look(log_dir)
     assert (report.ok, start.starts) == (True, True)
+
+
+@pytest.mark.parametrize("state", ["stray", "delete"])
+def test_what_a_broker_put_aside_it_opened_and_did_not_close(state: str, log_dir: Path) -> None:
+    """4.1.0 loads a stray partition at each start, and its newest indexes stay as long as those of an open segment."""
+    aside = shutil.copytree(log_dir / "topic-0", log_dir / f"topic-2.{32 * 'a'}-{state}")
+    for ending, size in (("index", 80), ("timeindex", 120)):
+        os.truncate(aside / f"{16:020d}.{ending}", size)
+    for path in (log_dir, aside):
+        report = verify(path, engine=ONE)
+        assert [one for one in report.findings if one.severity != "info"] == []
+        assert report.start is not None
+        assert (report.start.starts, report.start.recovers) == (True, 0)
+        assert report.start.deletes == ((str(aside),) if state == "delete" else ())
+    os.truncate(log_dir / "topic-0" / f"{16:020d}.index", 80)
+    assert [one.kind for one in look(log_dir)[0].findings if one.severity == "error"] == ["offset-index-unwritten"]
 
 
 # ---- meta.properties

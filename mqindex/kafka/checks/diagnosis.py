@@ -92,6 +92,7 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False) 
             options=found.options,
             last=partition.is_last(files),
             clean=partition.clean,
+            may_be_open=partition.may_be_open(files),
             ends=partition.ends(files),
             log_start=partition.log_start,
             deep=deep,

@@ -58,8 +58,8 @@ _LEFT_TO_EXCHANGE = (
 
 @dataclass(frozen=True, slots=True)
 class SegmentCheck:
-    """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown.
-    `log_start`: of its partition.
+    """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown;
+    `may_be_open`: as `Partition.may_be_open` has it. `log_start`: of its partition.
 
     `ends`: offsets where it ended before. `threads`: how many processors are free. `counting`: what to count
     for a health report.
@@ -69,6 +69,7 @@ class SegmentCheck:
     options: PartitionOptions
     last: bool
     clean: bool | None
+    may_be_open: bool
     ends: tuple[int, ...] = ()
     log_start: int = 0
     deep: bool = False
@@ -192,7 +193,7 @@ def _index_comes(check: SegmentCheck, done: CheckedSegment) -> bool:
     """
     places = {check.files.place_of(kind) for kind in IndexKind if kind not in check.files.indexes}
     missing = [one.path for one in done.findings if one.severity != "info" and one.path in places]
-    if not missing or not check.last or check.clean is True or not _is_in_use_and_new(check.files):
+    if not missing or not check.may_be_open or not _is_in_use_and_new(check.files):
         return False
     until = time.monotonic() + _PATIENCE
     while not any(map(disk.is_there, missing)):
@@ -253,9 +254,8 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             done.contradictory = is_contradictory(made)
             done.findings += end_findings(segment, made, check.ends, closed=closed)
             done.fills_index = fills_index(segment, made, check.options)
-            may_be_open = check.last and check.clean is not True
             indexes = check_indexes(
-                check.files, segment, made, may_be_open=may_be_open,
+                check.files, segment, made, may_be_open=check.may_be_open,
                 index_interval_bytes=check.options.index_interval_bytes,
             )  # fmt: skip
             done.add(indexes)
@@ -267,7 +267,7 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
                 done.counted = count_segment(check.files, segment, made, indexes.entries, check.counting.sample)
             done.transactions = _transactions(check.files, done.batches)
             done.look_at_transaction_index()
-            done.grew = may_be_open and has_grown(segment, made)
+            done.grew = check.may_be_open and has_grown(segment, made)
             if done.grew:
                 done.transactions = _of_read_log(done.transactions, done)
     except MQIndexError as error:

@@ -102,6 +102,8 @@ def look_at_start(found: Survey) -> StartFiles:
             partitions.append(files)
             topic_id = _look_at_partition(files, look)
             named = partition_name(partition.path)
+            if named is not None and named.state == "delete":  # given by itself: those of a log dir are not surveyed
+                look.deletes.append(partition.path)
             if topic_id is not None and named is not None and named.state is None:
                 topics.setdefault(named.topic, []).append((_metadata_of(partition.path), topic_id))
             if held.state != "held" or held.pid == os.getpid():  # else a broker may be writing one

@@ -27,6 +27,7 @@ from mqindex.kafka.partition.partition_files import (
     list_partitions,
     log_dir_of,
     other_names,
+    partition_name,
     partitions_of,
     while_files_go,
 )
@@ -51,6 +52,7 @@ AnyReport = TypeVar("AnyReport", bound=Report)
 
 _CLEAN = ".kafka_cleanshutdown"
 _NOT_FILES = {"log": catalogue.LOG_NOT_A_FILE, "snapshot": catalogue.SNAPSHOT_NOT_A_FILE}
+_PUT_ASIDE = ("delete", "stray")
 _OF_A_LOG_DIR = (".lock", "meta.properties", _CLEAN, "recovery-point-offset-checkpoint")
 
 
@@ -81,6 +83,14 @@ class Partition:
     clean: bool | None
     next_base: int | None = None
     loaded: tuple[int, OpenTransactions] | None = None
+
+    def may_be_open(self, files: SegmentFiles) -> bool:
+        """Whether a broker may have left a segment's indexes as it writes them, with zeros behind their entries.
+
+        It opens the last segment of a partition that is put aside too, but a stop closes only what is in use.
+        Source: Kafka 3.9.1 `LogManager.shutdown`, `addStrayLog`.
+        """
+        return self.is_last(files) and (self.clean is not True or _state(self.path) in _PUT_ASIDE)
 
     def is_last(self, files: SegmentFiles) -> bool:
         """Whether one of `segments` is the partition's last."""
@@ -176,9 +186,17 @@ def was_clean(log_dir: str) -> bool | None:
 def was_cleanly_closed(partition: str, clean: bool | None) -> bool | None:
     """Whether a broker that starts takes a partition's log as it is; `clean`: the result of `was_clean` of its log dir.
 
-    The metadata log it recovers at every start, from the first segment on. Source: Kafka 4.1.0 `KafkaMetadataLog`.
+    The metadata log it recovers at every start, from the first segment on, and none that is being deleted; nor was that
+    closed. Source: Kafka 4.1.0 `KafkaMetadataLog`, `LogLoader.load`.
     """
-    return False if os.path.basename(partition) == METADATA_LOG else clean
+    if os.path.basename(partition) == METADATA_LOG:
+        return False
+    return None if _state(partition) == "delete" else clean
+
+
+def _state(partition: str) -> str | None:
+    named = partition_name(partition)
+    return None if named is None else named.state
 
 
 def places_of(directory: str) -> list[str]:
