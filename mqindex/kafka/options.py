@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from mqindex._native.numbers import whole_number
@@ -42,6 +42,10 @@ class PartitionOptions:
     index_interval_bytes: int
     max_index_size: int
     check_crc: bool
+
+    def of_metadata_log(self) -> PartitionOptions:
+        """Those of KRaft's own log, of which nobody sets these two. Source: Kafka 3.9.0 `KafkaMetadataLog.apply`."""
+        return replace(self, index_interval_bytes=INDEX_INTERVAL_BYTES, max_index_size=MAX_INDEX_SIZE)
 
     def settings(self) -> dict[str, Value]:
         """What a report says was used, and where it came from."""

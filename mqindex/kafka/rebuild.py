@@ -124,10 +124,7 @@ def _begin(begin: _Begin) -> tuple[Survey, str]:
     found, out = survey(begin.order), begin.out
     output_place.require_apart(out, places_of(found.root), "the segments have")
     output_place.require_new(out, overwrite=begin.overwrite)
-    parent, needed = (
-        os.path.dirname(out),
-        needed_space(found.options, [n for one in found.partitions for n in one.sizes]),
-    )
+    parent, needed = os.path.dirname(out), sum(needed_space(one.options, one.sizes) for one in found.partitions)
     free = disk.check_space(parent, needed)
     return found, f"needs about {needed:,} bytes in {parent}, where {free}"
 
@@ -136,7 +133,7 @@ def _recover_all(engine: Engine, found: Survey, scratch: str) -> list[list[Recov
     kinds = frozenset({IndexKind.OFFSET, IndexKind.TIME})
     items = [
         [
-            SegmentRecovery(files, size, found.options, scratch, partition.is_last(files), kinds)
+            SegmentRecovery(files, size, partition.options, scratch, partition.is_last(files), kinds)
             for files, size in zip(partition.segments, partition.sizes, strict=True)
         ]
         for partition in found.partitions

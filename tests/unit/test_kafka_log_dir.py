@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.kafka import PartitionLog, verify
+from mqindex.kafka import PartitionLog, rebuild, repair, verify
 from mqindex.kafka import report as kafka_report
 from tests.support.kafka_log_dir import ONE, PROPERTIES, closed_log_dir, look, names, unclean
 
@@ -292,6 +292,27 @@ def test_the_metadata_log_is_recovered_at_every_start(log_dir: Path) -> None:
         assert str(finding.hint).startswith("a broker's recovery cuts"), path
         if report.start is not None:
             assert (names(report.start.cuts), names(report.start.deletes)) == ([torn.name], [f"{16:020d}.log"])
+
+
+def test_no_setting_of_topics_is_the_metadata_logs(log_dir: Path, tmp_path: Path) -> None:
+    """KRaft's own log has the defaults: with a small segment.index.bytes of a topic the verdict was "not known"."""
+    metadata = shutil.copytree(log_dir / "topic-0", log_dir / "__cluster_metadata-0")
+    settings = {"index_interval_bytes": 0, "max_index_size": 24}
+    for path in (log_dir, metadata, metadata / f"{10:020d}.log"):
+        report = verify(path, engine=ONE, **settings)
+        assert [one for one in report.findings if str(metadata) in str(one.path)] == []
+        assert report.start is None or report.start.starts
+    rebuild(metadata, tmp_path / "given", engine=ONE, **settings)
+    rebuild(metadata, tmp_path / "default", engine=ONE)
+    assert files_of(tmp_path / "given") == files_of(tmp_path / "default")
+    wanted = files_of(metadata)
+    (metadata / f"{13:020d}.index").unlink()
+    assert repair(metadata, engine=ONE, **settings).ok
+    assert {name: data for name, data in files_of(metadata).items() if name in wanted} == wanted
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
 
 
 # ---- logs that are shorter than the checkpoints say

@@ -175,7 +175,7 @@ def test_a_small_sample_is_given_to_a_few_segments() -> None:
     from mqindex.kafka.partition.survey import Partition, Survey
 
     files = tuple(SegmentFiles(at, f"{at:020d}.log") for at in range(1000))
-    partition = Partition("t-0", "t-0", files, (1 << 20,) * 1000, (), {}, 0, None)
+    partition = Partition("t-0", "t-0", partition_options(), files, (1 << 20,) * 1000, (), {}, 0, None)
     found = Survey("t-0", "", True, partition_options(), (partition,), ())
     (plan,) = segment_count.plan_counting(found, deep=False)
     given = [one.sample for one in plan if one.sample]

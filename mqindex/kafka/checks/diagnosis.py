@@ -89,7 +89,7 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False) 
     checks = [
         SegmentCheck(
             files=files,
-            options=found.options,
+            options=partition.options,
             last=partition.is_last(files),
             clean=partition.clean,
             may_be_open=partition.may_be_open(files),

@@ -64,7 +64,7 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
         first = 0 if from_start else _first_needed(segments, number, known.snapshots, start)
     needed = known._replace(segments=segments[first : number + 1])
     closed = was_cleanly_closed(home, was_clean(os.path.dirname(home)))
-    partition = surveyed_partition(home, needed, closed, start)
+    partition = surveyed_partition(home, needed, order.options, closed, start)
     later = (each.base_offset for each in segments[number + 1 :])
     partition = replace(partition, next_base=next(later, None))
     findings = () if name else (catalogue.INDEXES_UNKNOWN.finding(path),)
@@ -168,7 +168,7 @@ def _kinds(path: str) -> set[IndexKind]:
 
 def _alone(engine: Engine, found: Survey, path: str) -> Diagnosis:
     segment = run_one(engine, _check_alone, path, "check the index")
-    partition = Partition(found.log_dir, "", (segment.files,), (0,), (), {}, 0, None)
+    partition = Partition(found.log_dir, "", found.options, (segment.files,), (0,), (), {}, 0, None)
     return Diagnosis(found, [DiagnosedPartition(partition, [segment], Replayed([[]], [0]), findings=segment.findings)])
 
 

@@ -18,7 +18,6 @@ from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.repair_plan import SegmentRepair, planned_repairs
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.report import Finding, RepairReport
 
@@ -39,8 +38,10 @@ def repair_indexes(engine: Engine, diagnosis: Diagnosis, report: RepairReport) -
 
 
 def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: RepairReport) -> None:
-    options = diagnosis.survey.options
-    needed = [(one.partition.path, needed_space(options, [each.size for each in repairs])) for one, repairs in planned]
+    needed = [
+        (one.partition.path, needed_space(one.partition.options, [each.size for each in repairs]))
+        for one, repairs in planned
+    ]
     backup = run_one(engine, _prepare, tuple(needed), "prepare the backup")
     files = sum(len(each.kinds) for _, repairs in planned for each in repairs)
     announce(engine, f"writes {plural(files, 'index file')}")
@@ -48,7 +49,7 @@ def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: 
     for start in range(0, len(planned), _AT_ONCE):
         some = planned[start : start + _AT_ONCE]
         with scratches_in(engine, [one.partition.path for one, _ in some]) as (seeing, scratches):
-            exchanges = _build(seeing, options, some, scratches, backup, report)
+            exchanges = _build(seeing, some, scratches, backup, report)
             written |= {os.path.join(each.root, change.name) for each in exchanges for change in each.changes}
             if written:
                 report.backup = os.path.join(report.path, *([] if diagnosis.survey.single else ["*"]), backup)
@@ -77,7 +78,6 @@ def _prepare(needed: tuple[tuple[str, int], ...]) -> str:
 
 def _build(
     engine: Engine,
-    options: PartitionOptions,
     planned: Planned,
     scratches: Sequence[str],
     backup: str,
@@ -87,7 +87,9 @@ def _build(
     homes = list(zip(planned, scratches, strict=True))
     recoveries = [
         [
-            SegmentRecovery(each.files, each.size, options, scratch, one.partition.is_last(each.files), each.kinds)
+            SegmentRecovery(
+                each.files, each.size, one.partition.options, scratch, one.partition.is_last(each.files), each.kinds
+            )
             for each in repairs
             if each.from_log
         ]

@@ -68,13 +68,14 @@ class Order:
 class Partition:
     """One partition's segments with the lengths of their logs, and the transactions that are open before the first.
 
-    `name`: its directory's. `clean`: the result of `was_cleanly_closed`. `next_base`:
-    the base offset of the segment after the last of `segments`; None: there is none. `loaded`: the producers' state
-    that the next start loads, as `loaded_state` has it; None: it is made from the log, or that is unknown.
+    `name`: its directory's. `options`: what holds for it of those given. `clean`: the result of `was_cleanly_closed`.
+    `next_base`: the base offset of the segment after the last of `segments`; None: there is none. `loaded`: the
+    producers' state that the next start loads, as `loaded_state` has it; None: it is made from the log, or unknown.
     """
 
     path: str
     name: str
+    options: PartitionOptions
     segments: tuple[SegmentFiles, ...]
     sizes: tuple[int, ...]
     begun: OpenTransactions
@@ -141,7 +142,7 @@ def survey(order: Order) -> Survey:
         start = starts.get(entry_name(one.path), 0)
         closed = was_cleanly_closed(one.path, clean)
         try:
-            partition, more = while_files_go(one.path, partial(_surveyed, one.path, closed, start))
+            partition, more = while_files_go(one.path, partial(_surveyed, one.path, order.options, closed, start))
         except FileNotFoundError:
             if one.path == root:
                 raise
@@ -161,8 +162,10 @@ def start_report(report: AnyReport, found: Survey) -> AnyReport:
     return report
 
 
-def _surveyed(path: str, clean: bool | None, start: int, files: PartitionFiles) -> tuple[Partition, list[Finding]]:
-    return surveyed_partition(path, files, clean, start), _findings(files)
+def _surveyed(
+    path: str, options: PartitionOptions, clean: bool | None, start: int, files: PartitionFiles
+) -> tuple[Partition, list[Finding]]:
+    return surveyed_partition(path, files, options, clean, start), _findings(files)
 
 
 def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
@@ -210,7 +213,9 @@ def places_of(directory: str) -> list[str]:
     return [*homes, *(one.path for home in homes for one in list_partitions(home))]
 
 
-def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None, start: int) -> Partition:
+def surveyed_partition(
+    path: str, files: PartitionFiles, options: PartitionOptions, clean: bool | None, start: int
+) -> Partition:
     """One partition with the segments that are listed. `start`: where its log starts."""
     begun: OpenTransactions = ()
     bases = [segment.base_offset for segment in files.segments]
@@ -219,6 +224,7 @@ def surveyed_partition(path: str, files: PartitionFiles, clean: bool | None, sta
     return Partition(
         path=path,
         name=os.path.basename(path),
+        options=options.of_metadata_log() if os.path.basename(path) == METADATA_LOG else options,
         segments=files.segments,
         sizes=tuple(os.path.getsize(segment.log) for segment in files.segments),
         begun=begun,
