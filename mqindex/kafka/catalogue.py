@@ -234,6 +234,9 @@ TRANSACTION_INDEX_OFFSET = Kind("transaction-index-offset", "error",
 TRANSACTION_INDEX_MISSING = Kind("transaction-index-missing", "error",
     "Transactions were aborted, and the file is missing: consumers of committed records get aborted ones.",
     _ABORTED_READ)
+ABORTED_LOST_WITH_OFFSETS = replace(TRANSACTION_INDEX_MISSING,
+    hint="the .index is missing too: brokers 2.3 and later make both anew when they start, older ones may not, so that "
+         f"{_ABORTED_READ}")
 TRANSACTION_INDEX_INCOMPLETE = Kind("transaction-index-incomplete", "error",
     "Aborted transactions have no entry: consumers of committed records get aborted ones.",
     _ABORTED_READ)

@@ -437,6 +437,24 @@ def test_a_time_index_is_made_anew_where_the_offset_index_is_lost_too(
     assert ("creates an empty one" in str(found.hint)) is not anew
 
 
+@pytest.mark.parametrize(("lost", "anew"), [(("txnindex",), False), (("index", "txnindex"), True)])
+def test_a_transaction_index_is_made_anew_where_the_offset_index_is_lost_too(
+    lost: tuple[str, ...], anew: bool, tmp_path: Path
+) -> None:
+    writer = PartitionWriter(tmp_path / "topic-0")
+    writer.append([KafkaRecord()], producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    writer.marker(1)
+    writer.close()
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    for ending in lost:
+        writer.path(ending).unlink()
+    report, start = look(tmp_path)
+    (found,) = (one for one in report.findings if one.kind == "transaction-index-missing")
+    assert (found.severity, start.recovers) == ("error", anew)
+    assert ("make both anew" in str(found.hint)) is anew
+    assert str(found.hint).startswith("consumers") is not anew
+
+
 def test_a_log_below_its_start_is_deleted(log_dir: Path) -> None:
     (log_dir / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 20\n")
     report, start = look(log_dir)

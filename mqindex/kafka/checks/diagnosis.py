@@ -213,9 +213,10 @@ def _check_transactions(
     partition: Partition,
 ) -> None:
     path = segment.files.place_of(IndexKind.TRANSACTION)
+    lost = catalogue.ABORTED_LOST_WITH_OFFSETS if segment.lost_offsets() else catalogue.TRANSACTION_INDEX_MISSING
     found = check_transactions(
         path, segment.transactions, expected, seen, markers,
-        base_offset=segment.files.base_offset, open_end=segment.open, log_start=partition.log_start,
+        base_offset=segment.files.base_offset, open_end=segment.open, log_start=partition.log_start, lost=lost,
     )  # fmt: skip
     segment.findings += found
     if any(finding.severity == "error" for finding in found):

@@ -137,6 +137,10 @@ class CheckedSegment:
         places = {one.path for one in self.findings if one.kind == name and one.severity == "error"}
         return [kind for kind in IndexKind if self.files.place_of(kind) in places]
 
+    def lost_offsets(self) -> bool:
+        """Whether it has no `.index`, without which a broker that starts makes all indexes of a segment anew."""
+        return IndexKind.OFFSET not in self.files.indexes and IndexKind.OFFSET not in self.blocked()
+
     def leave_indexes(self) -> None:
         """Replace no index of a log that contradicts itself: the index may be right for the log as it was."""
         there = set(self.files.indexes.values())

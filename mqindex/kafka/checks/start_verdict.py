@@ -158,7 +158,7 @@ def _is_recovered_when_loaded(segment: CheckedSegment) -> bool:
     A broker that completes an exchange of a log makes an `.index` first, of zeros, and then finds it there.
     Source: Kafka 4.1.0 `LogLoader.load`, which calls `LogSegment.readNextOffset` of each `.log.swap`.
     """
-    if IndexKind.OFFSET not in segment.files.indexes and IndexKind.OFFSET not in segment.blocked():
+    if segment.lost_offsets():
         return not segment.files.is_swapping
     refused = _refused(segment)
     return refused is not None and not is_refused_version(refused)

@@ -17,7 +17,7 @@ from mqindex.kafka import catalogue
 from mqindex.kafka.index.transaction_index import AbortedTxn, read_aborted
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.transactions import ABORT, BEGIN, COMMIT, EVENT, GOES_ON
-from mqindex.report import Finding
+from mqindex.report import Finding, Kind
 
 __all__ = ["Markers", "check_transactions", "check_transactions_alone", "is_refused_version", "refused_entry"]
 
@@ -100,9 +100,11 @@ def check_transactions(
     base_offset: int,
     open_end: bool,
     log_start: int,
+    lost: Kind,
 ) -> list[Finding]:
     """Findings of one `.txnindex`; `data` None: it is missing. `open_end`: its last entries may not have been written.
     `log_start`: no reader goes below it, so an entry of a transaction that ended there does no harm.
+    `lost`: what is said of a file that is missing.
 
     `expected`: the transactions that the whole log shows, `seen`: that it shows from its start on. A broker that was
     stopped by a crash, or truncated, reads its log from there, and forgets what lies below: its entries may be either.
@@ -118,7 +120,7 @@ def check_transactions(
     Source: Kafka 0.11.0, 2.0 and 4.1.0 `CleanedTransactionMetadata.onControlBatchRead`, `ProducerAppendInfo`.
     """
     early = _before(path, read_aborted(data or b""), base_offset)
-    return _first_of_each([*_findings(path, data, expected, seen, markers, open_end, log_start), *early])
+    return _first_of_each([*_findings(path, data, expected, seen, markers, open_end, log_start, lost), *early])
 
 
 def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding], int]:
@@ -166,6 +168,7 @@ def _findings(
     markers: Markers,
     open_end: bool,
     log_start: int,
+    lost: Kind,
 ) -> Iterator[Finding]:
     entries = read_aborted(data or b"")
     yield from _shape(path, data or b"", entries)
@@ -179,7 +182,7 @@ def _findings(
             found.add(key)
             yield from _compare(path, at, txn, known[key], above.get(key), markers, log_start)
     missing = [txn for key, txn in above.items() if key not in found and txn.last_offset >= log_start]
-    yield from _missing(path, data, missing, open_end)
+    yield from _missing(path, missing, open_end, lost if data is None else None)
 
 
 def _by_end(aborted: Iterable[AbortedTxn]) -> dict[tuple[int, int], AbortedTxn]:
@@ -208,13 +211,11 @@ def _shape(path: str, data: bytes, entries: Sequence[AbortedTxn]) -> Iterator[Fi
         last = max(last, txn.last_offset)
 
 
-def _missing(path: str, data: bytes | None, missing: Sequence[AbortedTxn], open_end: bool) -> Iterator[Finding]:
+def _missing(path: str, missing: Sequence[AbortedTxn], open_end: bool, lost: Kind | None) -> Iterator[Finding]:
     if not missing:
         return
     expected = f"{plural(len(missing), 'aborted transaction')} more, the first at offset {missing[0].last_offset}"
-    kind, got = catalogue.TRANSACTION_INDEX_INCOMPLETE, "none"
-    if data is None:
-        kind, got = catalogue.TRANSACTION_INDEX_MISSING, "no file"
+    kind, got = lost or catalogue.TRANSACTION_INDEX_INCOMPLETE, "no file" if lost else "none"
     if open_end:  # a broker may still be writing them
         kind = replace(kind, severity="warning")
     yield kind.finding(path, expected=expected, got=got)
