@@ -334,8 +334,10 @@ def test_a_partition_without_files_is_lost(checkpoint: str, closed: bool, log_di
     assert (finding.field, finding.expected, finding.got) == ("log_end_offset", f"19, by {checkpoint}", "no segment")
     assert "goes on at offset 0: as the leader it gives lost offsets again" in str(finding.hint)
     assert start.starts
+    assert verify(log_dir / "topic-0", engine=ONE).findings == [finding]
     (log_dir / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 19\n")  # all were deleted before
     assert look(log_dir)[0].findings == []
+    assert verify(log_dir / "topic-0", engine=ONE).findings == []
 
 
 def test_the_last_segments_of_a_closed_log_are_lost(log_dir: Path) -> None:

@@ -144,6 +144,18 @@ def test_a_directory_with_a_segment_is_a_partition_of_its_parent(tmp_path: Path)
     assert log_dir_of(directory) == str(tmp_path)
 
 
+def test_an_empty_directory_is_a_partition_beside_a_brokers_files_only(tmp_path: Path) -> None:
+    """One that lost all its files could not be given by itself: it was "nothing that mqindex knows"."""
+    for name in ("t-0", "elsewhere"):
+        (tmp_path / name).mkdir()
+    assert not is_partition(tmp_path / "t-0")
+    (tmp_path / "meta.properties").touch()
+    assert is_partition(tmp_path / "t-0")
+    assert not is_partition(tmp_path / "elsewhere")
+    (tmp_path / "t-0" / "notes.txt").touch()
+    assert not is_partition(tmp_path / "t-0")
+
+
 def broker(path: str, held: object, done: object) -> None:
     with open(path, "r+b") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX)  # the whole file, as Java's tryLock()

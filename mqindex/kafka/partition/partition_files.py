@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from mqindex.errors import BadMagicError
-from mqindex.files import lock
+from mqindex.files import disk, lock
 from mqindex.files.entries import leads_to_directory, leads_to_file
 from mqindex.kafka.layout import MAX_BASE_OFFSET, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
@@ -25,6 +25,7 @@ __all__ = [
     "duplicate_directories",
     "hold_lock",
     "hold_writers",
+    "is_brokers",
     "is_partition",
     "list_partitions",
     "list_segments",
@@ -47,6 +48,7 @@ _MOST_NAMED = 5
 _OTHERS = {"leader-epoch-checkpoint", "partition.metadata", "quorum-state"}
 _OTHER_ENDINGS = (".checkpoint", ".checkpoint.deleted", ".checkpoint.part")  # the metadata log's own snapshots
 _CACHE = "remote-log-index-cache"
+_OF_A_LOG_DIR = (".lock", "meta.properties", ".kafka_cleanshutdown", "recovery-point-offset-checkpoint")
 
 METADATA_LOG: Final = "__cluster_metadata-0"
 """The directory of the log that brokers with KRaft keep the cluster's metadata in."""
@@ -279,8 +281,19 @@ def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory
 
 
 def is_partition(directory: str | os.PathLike[str]) -> bool:
-    """True if there is a file of a segment in it, or one that a broker puts into an empty partition."""
-    return any(_SEGMENT_FILE.match(name) or name in _OTHERS for name in _names(os.fspath(directory))[0])
+    """True if there is a file of a segment in it, or one that a broker puts into an empty partition; or nothing, but it
+    has the name of one, and a broker's files lie beside it.
+    """
+    files, others = _names(os.fspath(directory))
+    if files or others:
+        return any(_SEGMENT_FILE.match(name) or name in _OTHERS for name in files)
+    path = os.path.abspath(directory)
+    return partition_name(path) is not None and is_brokers(os.path.dirname(path))
+
+
+def is_brokers(log_dir: str) -> bool:
+    """Whether a file is in a directory that a broker puts into its log dir, and nowhere else."""
+    return any(disk.is_there(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR)
 
 
 def require_partition(directory: str) -> None:

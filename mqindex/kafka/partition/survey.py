@@ -23,6 +23,7 @@ from mqindex.kafka.partition.partition_files import (
     PartitionDirectory,
     PartitionFiles,
     SegmentFiles,
+    is_brokers,
     is_partition,
     list_partitions,
     log_dir_of,
@@ -53,7 +54,6 @@ AnyReport = TypeVar("AnyReport", bound=Report)
 _CLEAN = ".kafka_cleanshutdown"
 _NOT_FILES = {"log": catalogue.LOG_NOT_A_FILE, "snapshot": catalogue.SNAPSHOT_NOT_A_FILE}
 _PUT_ASIDE = ("delete", "stray")
-_OF_A_LOG_DIR = (".lock", "meta.properties", _CLEAN, "recovery-point-offset-checkpoint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
     """The partition that a directory is, or those in it; one that is neither of the two is an error."""
     found = partitions_of(root)
     holds_files = any(is_partition(one.path) for one in found)  # topics of RocketMQ's queues may have such names
-    if not holds_files and not any(disk.is_there(os.path.join(root, name)) for name in _OF_A_LOG_DIR):
+    if not holds_files and not is_brokers(root):
         raise BadMagicError(
             "neither a partition nor a log dir", path=root, expected="segments, or directories named <topic>-<number>"
         )
@@ -183,7 +183,7 @@ def was_clean(log_dir: str) -> bool | None:
     """Whether the broker closed the partitions of a log dir; None: it is none, by its files."""
     if disk.is_there(os.path.join(log_dir, _CLEAN)):
         return True
-    return False if any(disk.is_there(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR) else None
+    return False if is_brokers(log_dir) else None
 
 
 def was_cleanly_closed(partition: str, clean: bool | None) -> bool | None:
