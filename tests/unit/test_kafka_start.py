@@ -318,6 +318,22 @@ def test_a_recovery_cuts_a_torn_log_and_drops_what_follows(log_dir: Path) -> Non
     assert (start.cuts, start.deletes, start.recovers) == ((), (), 0), "after a clean stop nothing is read"
 
 
+def test_a_log_that_a_recovery_cuts_below_its_start_is_deleted(log_dir: Path) -> None:
+    """As 4.1.0 does it; only the cut and what follows it were told."""
+    unclean(log_dir)
+    (log_dir / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 16\n")
+    torn = log_dir / "topic-0" / f"{13:020d}.log"
+    torn.write_bytes(torn.read_bytes()[:-5])
+    report, start = look(log_dir)
+    assert names(start.cuts) == [torn.name]
+    assert sorted(names(start.deletes)) == [f"{base:020d}.log" for base in (10, 13, 16)]
+    (found,) = (one for one in report.findings if one.kind == "log-start-beyond-end")
+    assert (found.expected, found.got) == (15, 16)
+    (log_dir / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 15\n")
+    _, start = look(log_dir)
+    assert names(start.deletes) == [f"{16:020d}.log"]
+
+
 def test_a_segment_without_index_is_recovered_when_it_is_loaded(log_dir: Path) -> None:
     """Before the recovery of an unclean stop, which finds nothing more to cut then, and drops nothing."""
     unclean(log_dir)

@@ -119,6 +119,7 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
         _open_indexes(segment, done, last=segment is segments[-1])
     first = max((n for n, each in enumerate(segments) if each.files.base_offset <= point), default=0)
     unflushed = range(first, len(segments)) if one.partition.clean is False else ()
+    left = segments
     order = [number for number, each in enumerate(loaded) if each]
     for number in unflushed:
         segment = segments[number]
@@ -135,9 +136,10 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
         if segment.cut or segment.out_of_order:
             done.cuts.append(segment.files.log)
             done.deletes += [later.files.log for later in segments[number + 1 :]]
+            left = segments[: number + 1]
             break
     _read_for_producers(one, segments, order, done)
-    _check_start(one, segments, done, recovered=bool(unflushed) or loaded[-1:] == [True])
+    _check_start(one, left, done, recovered=bool(unflushed) or loaded[-1:] == [True])
 
 
 def _stop_full(segment: CheckedSegment, done: _Recovery) -> None:
