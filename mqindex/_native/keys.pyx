@@ -338,6 +338,8 @@ cdef int index_kind(const char* form) except -1:
 cdef int add_arrow(KeyBatch batch, const ArrowSchema* schema, const ArrowArray* array) except -1:
     cdef Chunk chunk
     cdef int64_t null
+    if strcmp(schema.format, b"n") == 0:  # of `pa.array([])`, too: no keys, or nothing but nulls
+        return 0 if array.length == 0 else refuse_null(batch.length)
     if schema.dictionary == NULL:
         text_chunk(schema.format, array, &chunk)
     elif array.dictionary == NULL or array.length == 0:

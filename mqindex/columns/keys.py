@@ -90,6 +90,8 @@ def _add_ndarray(batch: KeyBatch, keys: Keys) -> None:
         raise TypeError(f"keys: expected one dimension, got {array.ndim}")
     if isinstance(keys, np.ma.MaskedArray):
         refuse_nulls("keys", np.ma.getmaskarray(keys))
+    if not array.size:  # of float64, if it was made of an empty list
+        return
     if array.dtype.kind == "U":
         native = array.astype(array.dtype.newbyteorder("="), copy=False)
         batch.add_fixed(native if native.flags.aligned else native.copy(), True)

@@ -189,8 +189,16 @@ def test_batch_of_a_batch_is_itself() -> None:
 
 
 def test_generators_and_numpy_arrays_may_be_empty() -> None:
-    for keys in ([], (), iter(()), np.array([], "U1"), np.array([], object), arrow().array([], arrow().string())):
+    for keys in ([], (), iter(()), np.array([], "U1"), np.array([], object), np.array([]), arrow().array([])):
         assert key_hashes(keys).tolist() == []
+    assert key_hashes(arrow().array([], arrow().string())).tolist() == []
+
+
+def test_an_arrow_array_of_nulls_has_a_null() -> None:
+    with pytest.raises(ValueError, match=r"^keys: null at position 0$"):
+        key_hashes(arrow().nulls(2))
+    with pytest.raises(ValueError, match=r"^keys: null at position 0$"):
+        key_hashes(arrow().chunked_array([[], [None]]))
 
 
 def test_no_reference_is_lost_or_kept() -> None:
