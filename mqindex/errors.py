@@ -126,7 +126,7 @@ def path_of(name: str, path: Any) -> str:
         raise TypeError(f"{name}: expected a str or a path, got {text!r:.80}")
     if not text:
         raise ValueError(f"{name}: expected a path, got an empty one")
-    return text
+    return str.__str__(text)  # kernels take no subclass, as NumPy's
 
 
 def was_cut(error: BaseException) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["Keys", "hash_slots", "index_key", "key_batch", "key_hash", "key_hashes"]
+__all__ = ["Keys", "hash_slots", "index_key", "key_batch", "key_hash", "key_hashes", "text_of"]
 
 Keys: TypeAlias = Any
 """list, tuple or iterable of str; ndarray of text; Arrow, polars or pandas strings (the Arrow PyCapsule interface)."""
@@ -39,7 +39,7 @@ def key_batch(keys: Keys, topic: str | None = None) -> KeyBatch:
         raise TypeError(f"keys: expected a sequence of str, got one {type(keys).__name__}")
     if isinstance(keys, (Set, Mapping)) and not isinstance(keys, KeysView):
         raise TypeError(f"keys: expected a sequence of str, got {type(keys).__name__}")
-    batch = KeyBatch(seed_of(None if topic is None else _text("topic", topic)))
+    batch = KeyBatch(seed_of(None if topic is None else text_of("topic", topic)))
     if isinstance(keys, (list, tuple)):
         batch.add_sequence(keys)
     elif hasattr(keys, "__arrow_c_array__"):
@@ -61,11 +61,12 @@ def index_key(topic: str | None, key: str) -> str:
     >>> index_key("T", "a"), index_key(None, "T#a")
     ('T#a', 'T#a')
     """
-    whole = _text("key", key)
-    return whole if topic is None else f"{_text('topic', topic)}#{whole}"
+    whole = text_of("key", key)
+    return whole if topic is None else f"{text_of('topic', topic)}#{whole}"
 
 
-def _text(name: str, text: str) -> str:
+def text_of(name: str, text: str) -> str:
+    """The argument as str itself; `TypeError`, naming it: no text."""
     if not isinstance(text, str):
         raise TypeError(f"{name}: expected str, got {type(text).__name__}")
     return text if type(text) is str else str.__str__(text)  # kernels take no subclass, as NumPy's

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -436,3 +437,40 @@ def test_an_empty_path_is_refused_in_every_call(tmp_path: Path, monkeypatch: pyt
             call()
         said[name] = str(told.value)
     assert said == {name: f"{name}: expected a path, got an empty one" for name in calls}
+
+
+# ---- subclasses of str, NumPy's and those of enums, are text; NumPy's numbers are numbers
+
+
+class Word(str, Enum):  # noqa: UP042 - a StrEnum is formatted as its value, this as its name
+    PATH = "named.index"
+    TOPIC = "Orders"
+
+
+def test_a_path_may_be_of_a_subclass_of_str(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`create` ended in a kernel's `TypeError`, and left the file."""
+    monkeypatch.chdir(tmp_path)
+    for path in (np.str_("numpy.index"), Word.PATH):
+        with IndexFile.create(path, hash_slot_num=5, index_num=9) as index:
+            index.put_key("a", 1, MS)
+        with IndexFile.open(path, hash_slot_num=5, index_num=9) as index:
+            assert (type(index.path), index.select_phy_offset("a").tolist()) == (str, [1])
+    assert sorted(os.listdir()) == ["named.index", "numpy.index"]
+
+
+def test_a_message_may_be_of_subclasses_of_str(tmp_path: Path) -> None:
+    """A topic was refused, which the bulk call takes; of an enum, a property was written as its name, `Word.PATH`."""
+    with MessageStore.open(tmp_path, writable=True, config={"mappedFileSizeCommitLog": 1 << 20}) as store:
+        store.put_message(NewMessage(Word.TOPIC, b"", keys=np.str_("a"), tags=Word.PATH, properties={"x": Word.PATH}))
+        found = store.look_message_by_offset(0)
+    assert found is not None
+    assert (found.topic, found.keys, found.tags, found.properties["x"]) == ("Orders", "a", "named.index", "named.index")
+
+
+@pytest.mark.parametrize("properties", [{"a": 1}, {1: "a"}, {"a": b"x"}], ids=repr)
+def test_properties_are_text(tmp_path: Path, properties: Any) -> None:
+    with (
+        MessageStore.open(tmp_path, writable=True, config={"mappedFileSizeCommitLog": 1 << 20}) as store,
+        pytest.raises(TypeError, match=r"^properties: expected str, got (int|bytes)$"),
+    ):
+        store.put_message(NewMessage("T", b"", properties=properties))

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from mqindex._native.log_writer import RefusedError, encode_frame
 from mqindex._native.numbers import milliseconds, whole_number
+from mqindex.columns.keys import text_of
 from mqindex.errors import CapacityError, MQIndexError
 from mqindex.rocketmq.log.write_rules import WriteRules, host_bytes
 
@@ -17,6 +18,7 @@ __all__ = ["PUT_OK", "AppendMessageResult", "NewMessage", "encode_message", "pro
 PUT_OK: Final = "PUT_OK"
 _TRANSIENT = "__RMQ.TRANSIENT."  # names that begin so are never stored
 _CRC = "__CRC32#"
+_TEXTS = ("topic", "tags", "keys", "uniq_key")
 _WHOLE = ("queue_id", "flag", "sys_flag", "reconsume_times", "prepared_transaction_offset")
 _TIMES = ("born_timestamp", "store_timestamp")
 
@@ -89,11 +91,10 @@ class NewMessage:
     prepared_transaction_offset: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.topic, str):
-            raise TypeError(f"topic: expected str, got {type(self.topic).__name__}")
-        for name, text in (("tags", self.tags), ("keys", self.keys), ("uniq_key", self.uniq_key)):
-            if text is not None and not isinstance(text, str):
-                raise TypeError(f"{name}: expected str, got {type(text).__name__}")
+        for name in _TEXTS:
+            text = getattr(self, name)
+            if type(text) is not str and (text is not None or name == "topic"):
+                object.__setattr__(self, name, text_of(name, text))
         for name in _WHOLE:
             whole_number(name, getattr(self, name))
         for name in _TIMES:
@@ -156,7 +157,12 @@ def properties_block(properties: Mapping[str, str | None], rules: WriteRules) ->
     >>> properties_block({"KEYS": "a b", "TAGS": "t", "X": None}, WriteRules())
     b'KEYS\\x01a b\\x02TAGS\\x01t'
     """
-    pairs = [(name, value) for name, value in properties.items() if value is not None and not _is_left_out(name, rules)]
+    pairs = [
+        (text_of("properties", name), text_of("properties", value))
+        for name, value in properties.items()
+        if value is not None
+    ]
+    pairs = [(name, value) for name, value in pairs if not _is_left_out(name, rules)]
     for name, value in pairs:
         if not name or "\x01" in name or "\x02" in name or "\x02" in value:
             raise ValueError(f"properties: expected names and values without U+0001 and U+0002, got {name!r}")
