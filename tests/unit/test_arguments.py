@@ -474,3 +474,25 @@ def test_properties_are_text(tmp_path: Path, properties: Any) -> None:
         pytest.raises(TypeError, match=r"^properties: expected str, got (int|bytes)$"),
     ):
         store.put_message(NewMessage("T", b"", properties=properties))
+
+
+@pytest.mark.parametrize("number", [np.uint64(2**64 - 1), np.int64(2**63 - 1), np.int8(127)], ids=repr)
+def test_as_many_messages_as_a_number_of_numpy(tmp_path: Path, number: Any) -> None:
+    """It was multiplied, and overflowed."""
+    with MessageStore.open(case("basic-493").unpack(tmp_path / "store")) as store:
+        topic, queue_id = next((topic, at) for topic, at in store.queues if store.consume_queue(topic, at))
+        expected = store.get_message(topic, queue_id, 0, max_msg_nums=int(number))
+        assert store.get_message(topic, queue_id, 0, max_msg_nums=number) == expected
+
+
+def test_an_entry_of_bulk_columns_bounds_a_fetch(tmp_path: Path) -> None:
+    """Positions in bulk are of 32 bits: the sum overflowed before it was cut to 32 bits."""
+    with kafka.OffsetIndex.create(tmp_path / f"{0:020d}.index", 0, max_index_size=80) as index:
+        index.append_many([5, 9], [100, 200])
+        offsets, positions = index.lookup_many([6])
+        place = kafka.OffsetPosition(offsets[0], positions[0])
+        assert index.fetch_upper_bound_offset(place, np.int32(60)) == (9, 200)
+        assert index.fetch_upper_bound_offset(place, np.uint64(2**64 - 1)) == (5, 100)  # 99, of 32 bits
+        for wrong in (None, "1", 1.5):
+            with pytest.raises(TypeError, match=r"^fetch_size: expected a whole number, got "):
+                index.fetch_upper_bound_offset(place, wrong)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._native.numbers import whole_number
 from mqindex.columns.numbers import int64s
 from mqindex.errors import OffsetOverflowError, OutOfOrderError
 from mqindex.kafka.index.abstract_index import AbstractIndex
@@ -109,7 +110,8 @@ class OffsetIndex(AbstractIndex):
 
         Only bounds a search for aborted transactions. The sum is of 32 bits, as in the broker.
         """
-        target = (fetch.position + fetch_size + 2**31) % 2**32 - 2**31
+        position, size = whole_number("position", fetch.position), whole_number("fetch_size", fetch_size)
+        target = (position + size + 2**31) % 2**32 - 2**31
         at = self._core.search(1, target, True)
         entry: OffsetPosition | None = self._core.entry(at) if at >= 0 else None
         return entry

@@ -185,16 +185,18 @@ def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
     return phy_offset + size <= file.stop
 
 
-def require_request(topic: str, queue_id: int, offset: int, max_msg_nums: int, tags: str | None) -> None:
-    """TypeError, ValueError: no consumer can send such a request."""
+def require_request(
+    topic: str, queue_id: int, offset: int, max_msg_nums: int, tags: str | None
+) -> tuple[int, int, int]:
+    """`queue_id`, `offset` and `max_msg_nums` as int; TypeError, ValueError: no consumer can send such a request."""
     if not isinstance(topic, str):
         raise TypeError(f"topic: expected str, got {type(topic).__name__}")
     if tags is not None and not isinstance(tags, str):
         raise TypeError(f"tags: expected an expression like 'TagA || TagB', got {type(tags).__name__}")
-    for name, number in (("queue_id", queue_id), ("offset", offset), ("max_msg_nums", max_msg_nums)):
-        whole_number(name, number)
-    if max_msg_nums < 1:
-        raise ValueError(f"max_msg_nums: expected 1 or more, got {max_msg_nums}")
+    most = whole_number("max_msg_nums", max_msg_nums)
+    if most < 1:
+        raise ValueError(f"max_msg_nums: expected 1 or more, got {most}")
+    return whole_number("queue_id", queue_id), whole_number("offset", offset), most
 
 
 def read_unit(log: CommitLog, phy_offset: int, size: int, queue_offset: int) -> Message:

@@ -173,7 +173,7 @@ class MessageStore(Closable):
         which has the newest message of each key; this answers from the commit log, with all of them.
         Source: RocketMQ 4.9.3 `DefaultMessageStore.getMessage`, `PullAPIWrapper.processPullResult`.
         """
-        require_request(topic, queue_id, offset, max_msg_nums, tags)
+        queue_id, offset, max_msg_nums = require_request(topic, queue_id, offset, max_msg_nums, tags)
         wanted = tag_filter(tags)
         while True:
             queue = self._queue(topic, queue_id)
@@ -212,7 +212,7 @@ class MessageStore(Closable):
             answer = self._places.answer(self._served.log, topic, queue_id, offset, max_msg_nums, tags, columns)
             if answer is not None:
                 return answer  # type: ignore[no-any-return]
-        require_request(topic, queue_id, offset, max_msg_nums, tags)
+        queue_id, offset, max_msg_nums = require_request(topic, queue_id, offset, max_msg_nums, tags)
         wanted, chosen = tag_filter(tags), require_columns(columns)
         back = self._back_to_min
         while True:
