@@ -192,8 +192,9 @@ def scratch(parent: str) -> Iterator[str]:
     tried: list[str] = []
     owner = -1
     try:
-        path, owner = _make(parent, _PRIVATE, tried)
-        yield path
+        with _named_outside(parent, tried):
+            path, owner = _make(parent, _PRIVATE, tried)
+            yield path
     finally:
         try:
             with interrupts_wait():
@@ -214,12 +215,30 @@ def make_shared_scratch(parent: str) -> str:
     sweep(parent)
     tried: list[str] = []
     try:
-        path, owner = _make(parent, _SHARED, tried)
-        disk.close(owner)
+        with _named_outside(parent, tried):
+            path, owner = _make(parent, _SHARED, tried)
+            disk.close(owner)
     except BaseException:
         _discard_all(tried)
         raise
     return path
+
+
+@contextlib.contextmanager
+def _named_outside(parent: str, tried: Sequence[str]) -> Iterator[None]:
+    """An `OSError` that names a path in a scratch names `parent`: that is there when the sentence is read.
+
+    One that something vanished keeps its name: it was the scratch itself that somebody removed.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            for attribute in ("filename", "filename2"):
+                name = getattr(error, attribute)
+                if isinstance(name, str) and any(f"{name}/".startswith(f"{path}/") for path in tried):
+                    setattr(error, attribute, parent)
+        raise
 
 
 def _discard_all(paths: Sequence[str]) -> None:
@@ -235,11 +254,9 @@ def _make(parent: str, content: bytes, tried: list[str]) -> tuple[str, int]:
     for _ in range(_ATTEMPTS):
         path = os.path.join(parent, f".mqindex-{os.urandom(6).hex()}")
         tried.append(path)
-        try:
+        with disk.named(path):
             disk.make_directory(path)
             owner = _claim(path, content)
-        except OSError as error:  # the scratch goes with the error: its name would say nothing
-            raise OSError(error.errno, error.strerror, parent) from error
         if owner is not None:
             return path, owner
     raise FileStateError("others remove every scratch directory that is made here", path=parent)

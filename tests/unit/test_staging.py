@@ -426,3 +426,24 @@ def test_a_full_disk_is_told_by_the_directory_that_is_there(tmp_path, monkeypatc
         pass
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_told_by_that_directory_also_while_a_result_is_built(tmp_path):
+    """`repair` said that the scratch has too little room: it was gone, and nobody could make room there."""
+    with pytest.raises(OSError, match="this needs") as caught, staging.scratch(str(tmp_path)) as scratch:
+        disk.check_space(scratch, 1 << 62)
+    assert caught.value.filename == str(tmp_path)
+
+
+def test_of_two_names_in_an_error_only_that_in_a_scratch_is_told_by_its_directory(tmp_path):
+    place = str(tmp_path / "index" / "1")
+    with pytest.raises(OSError, match="full") as caught, staging.scratch(str(tmp_path)) as scratch:
+        raise OSError(errno.ENOSPC, "full", os.path.join(scratch, "part"), None, place)
+    assert (caught.value.filename, caught.value.filename2) == (str(tmp_path), place)
+
+
+def test_a_scratch_that_somebody_removed_is_told_by_its_own_name(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught, staging.scratch(str(tmp_path)) as scratch:
+        shutil.rmtree(scratch)
+        disk.write_new(os.path.join(scratch, "part"), b"")
+    assert caught.value.filename == os.path.join(scratch, "part")
