@@ -53,8 +53,8 @@ def _made(directory: str) -> Iterator[None]:
         disk.make_directories(directory)
         yield
     except BaseException:
-        with contextlib.suppress(OSError):  # not there yet, or others use it
-            for path in missing:
+        for path in missing:
+            with contextlib.suppress(OSError):  # not there yet, or others use it
                 disk.remove_directory(path)
         raise
 

@@ -98,3 +98,17 @@ def test_any_call_of_the_system_that_fails_leaves_nothing_or_all(tmp_path: Path)
         shown = {name: content for name, content in tree(place).items() if not name.startswith(".mqindex-")}
         assert shown in ({}, whole), failing.calls
     assert number > 30
+
+
+def test_a_directory_that_could_be_made_only_in_part_is_gone_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`new` stayed where `new/sample` was to be made and the name of `new` could not be brought to the disk."""
+
+    def failing(path: str) -> None:
+        raise OSError(5, "Input/output error", path)
+
+    monkeypatch.setattr(disk, "sync_directory", failing)
+    with pytest.raises(OSError, match="Input/output"):
+        unpack(packed(TWO), str(tmp_path / "new" / "sample"))
+    assert os.listdir(tmp_path) == []
