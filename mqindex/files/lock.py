@@ -47,6 +47,10 @@ class Holder(NamedTuple):
     pid: int | None = None
 
 
+_UNWRITABLE = {  # who cannot hold the lock writes nothing
+    errno.EACCES: "expected to run as the broker's user, who may write it",
+    errno.EROFS: "expected a place that is mounted for writing, or a copy of the directory in one",
+}
 _HELD_BY_BROKER = "a broker holds this lock, or another writer"
 _held: set[tuple[int, int, int]] = set()
 _held_lock = new_lock()
@@ -136,7 +140,11 @@ def _locked(path: str) -> tuple[int, bool]:
         made = fd is not None
         try:
             fd = disk.open_to_write(path) if fd is None else fd
-        except FileNotFoundError:
+        except OSError as error:
+            if error.errno in _UNWRITABLE:
+                raise OSError(error.errno, f"{error.strerror}; {_UNWRITABLE[error.errno]}", path) from error
+            if error.errno != errno.ENOENT:
+                raise
             if os.path.lexists(path):  # a link that leads nowhere
                 raise
             continue

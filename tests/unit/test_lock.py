@@ -201,3 +201,16 @@ def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent(tmp_path: Path)
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "lock")], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(("number", "advice"), [(errno.EACCES, "the broker's user"), (errno.EROFS, "for writing")])
+def test_a_lock_file_that_may_not_be_written_is_told_with_what_to_do(
+    number: int, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was "Permission denied" or "Read-only file system", as if the lock were what `repair` wants to write."""
+    path = tmp_path / "lock"
+    path.touch()
+    monkeypatch.setattr(lock.disk, "open_to_write", Mock(side_effect=OSError(number, os.strerror(number), str(path))))
+    with pytest.raises(OSError, match=advice) as caught, lock.hold(str(path)):
+        pass
+    assert (caught.value.errno, caught.value.filename) == (number, str(path))
