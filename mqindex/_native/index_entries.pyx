@@ -135,6 +135,7 @@ cdef class IndexEntries:
     cdef int leave_buffer(self) except -1:
         if self.exported and not self.open and self.running == 0:
             self.exported = False
+            self.heads = None  # with the key filter that it asks, which is mapped
             PyBuffer_Release(&self.view)
         return 0
 

@@ -196,3 +196,17 @@ def test_a_file_that_is_closed_while_its_pages_are_asked_for(
     monkeypatch.setattr(Residency, "__call__", closed_meanwhile)
     with pytest.raises(ClosedFileError):
         index.select_phy_offsets(["T#7"]) if bulk else index.select_phy_offset("T#7")
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system shows no mappings")
+def test_a_closed_file_maps_no_filter(tmp_path: Path) -> None:
+    """It stayed mapped as long as the closed file, or the service that had it, was referred to."""
+    path = put_store(tmp_path, twin([f"T#{number}" for number in range(300)]))
+    index = IndexFile.open(path, hash_slot_num=SLOTS, index_num=ROOM)
+    assert index.select_phy_offset("T#7").tolist() == [700]
+    index.close()
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+    with pytest.raises(ClosedFileError):
+        index.select_phy_offset("T#7")
+    with pytest.raises(ClosedFileError):
+        index.select_phy_offsets(["T#7"])

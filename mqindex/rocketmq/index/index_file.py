@@ -374,9 +374,9 @@ class IndexFile(SingleCalls, Closable):
             asked = asked or asked_hashes(hashes, alone=True)
             return self._elsewhere.select_hashes(self._core, asked, max_num, begin, end)
         self._file.require_whole()
-        heads = None
-        if self._sidecars is not None:
-            heads = self._sidecars.search.heads(self._core, asked or asked_hashes(hashes, alone=True))
+        heads, sidecars = None, self._sidecars  # another thread may close the file
+        if sidecars is not None:
+            heads = sidecars.search.heads(self._core, asked or asked_hashes(hashes, alone=True))
         if heads is None and len(hashes) > _MANY:
             self._space.populate()
         if len(hashes) < _THREADED:
@@ -489,8 +489,9 @@ class IndexFile(SingleCalls, Closable):
         finally:
             self._file.close()
             self._held.close()
-            if self._sidecars is not None:
-                self._sidecars.close()
+            sidecars, self._sidecars = self._sidecars, None
+            if sidecars is not None:
+                sidecars.close()
 
     @property
     def closed(self) -> bool:
