@@ -7,6 +7,7 @@ Where that takes long, another signal ends it at once.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import resource
@@ -63,7 +64,7 @@ def guarded(command: Callable[[], int]) -> int:
     except ImportError as error:
         say(_import_sentence(error))
     except MemoryError:
-        say(f"out of memory; {_true_now()}")
+        say(f"out of memory: {_MORE_MEMORY}; {_true_now()}")
     except OSError as error:
         say(_system_sentence(error))
         _drop_output_if_full()
@@ -162,7 +163,8 @@ def _system_sentence(error: OSError) -> str:
         return (
             "the current directory was removed: expected one that is there; cd to another one, or give absolute paths"
         )
-    return reason(error)
+    advice = _ADVICE.get(error.errno or 0)
+    return reason(error) if advice is None else f"{reason(error)}; {advice}"
 
 
 def _is_nowhere() -> bool:
@@ -173,6 +175,11 @@ def _is_nowhere() -> bool:
     return False
 
 
+_MORE_MEMORY = "expected more of it, or a higher limit, of this process (ulimit -v) or of the container"
+_ADVICE = {
+    errno.EFBIG: "expected a higher limit, of this process (ulimit -f) or of the file system",
+    errno.ENOMEM: _MORE_MEMORY,
+}
 _THREADS = "no more threads can be started: expected a higher limit, of this user (ulimit -u) or of the container"
 
 

@@ -85,7 +85,7 @@ def test_a_page_or_a_body_or_a_sample_that_is_there_is_told(
     assert unprinted("report", basic.root, "--out", page) == f"{page} is complete"
     assert unprinted("report", basic.root, "--out", page, "--force") == f"{page} is complete"
     assert unprinted("report", basic.root) == "nothing was changed"
-    assert unprinted("sample", tmp_path) == f"{tmp_path / 'store'} is complete"
+    assert unprinted("sample", tmp_path) == f"{tmp_path / 'store'} and {tmp_path / 'orders-0'} are complete"
     monkeypatch.setattr(message, "say", interrupt)
     done = shell("message", basic.root, "0", "--out", tmp_path / "body")
     assert done.err == f"mqindex: interrupted; {tmp_path / 'body'} is complete\n"
@@ -103,7 +103,9 @@ def test_without_memory_it_says_no_less(lost: Store, shell: Shell, monkeypatch: 
     monkeypatch.setattr(disk, "sync_directories", full)
     done = shell("repair", lost.root)
     files = "every file is the old or the new one; run it again to finish"
-    assert (done.status, done.err) == (2, f"mqindex: out of memory; {files}\n")
+    assert done.status == 2
+    assert done.err.startswith("mqindex: out of memory: ")
+    assert done.err.endswith(f"; {files}\n")
 
 
 def test_a_command_begins_with_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:

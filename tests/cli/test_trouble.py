@@ -20,6 +20,8 @@ from mqindex.cli.trouble import guarded
 from mqindex.errors import CorruptIndexError, RebuildError
 from tests.cli.conftest import COMMAND, Shell, Store, ordinary_user, process
 
+MORE_MEMORY = "expected more of it, or a higher limit, of this process (ulimit -v) or of the container"
+
 
 def raising(error: BaseException) -> int:
     def command() -> int:
@@ -46,7 +48,12 @@ def raising(error: BaseException) -> int:
             "needs pyspark: pip install 'mqindex[spark]'",
         ),
         (ImportError("cannot import name 'x'", name="rich"), "cannot import name 'x'"),
-        (MemoryError(), "out of memory; nothing was changed"),
+        (MemoryError(), f"out of memory: {MORE_MEMORY}; nothing was changed"),
+        (OSError(12, "Cannot allocate memory", "a/b"), f"a/b: Cannot allocate memory; {MORE_MEMORY}"),
+        (
+            OSError(27, "File too large", "a/b"),
+            "a/b: File too large; expected a higher limit, of this process (ulimit -f) or of the file system",
+        ),
     ],
 )
 def test_every_error_is_one_sentence(capsys: pytest.CaptureFixture[str], error: BaseException, sentence: str) -> None:
@@ -291,12 +298,15 @@ def test_what_was_done_is_said_where_the_result_cannot_be_printed(lost: Store, t
         repaired = process("repair", lost.root, **options)
         again = process("repair", lost.root, **options)
         rebuilt = process("rebuild", lost.root, "--out", tmp_path / "out", **options)
+        unpacked = process("sample", tmp_path / "sample", **options)
     no_space = "mqindex: standard output: No space left on device"
     (backup,) = lost.root.glob("mqindex-backup-*")
     back = f"; all is done; this can be taken back: mqindex repair {lost.root} --undo {backup}"
-    last = [done.stderr.decode().splitlines()[-1] for done in (repaired, again, rebuilt)]
-    assert last == [no_space + back, no_space, f"{no_space}; {tmp_path / 'out'} is complete"]
-    assert [done.returncode for done in (repaired, again, rebuilt)] == [2, 2, 2]
+    two = f"{tmp_path / 'sample' / 'store'} and {tmp_path / 'sample' / 'orders-0'} are complete"
+    done = (repaired, again, rebuilt, unpacked)
+    last = [each.stderr.decode().splitlines()[-1] for each in done]
+    assert last == [no_space + back, no_space, f"{no_space}; {tmp_path / 'out'} is complete", f"{no_space}; {two}"]
+    assert [each.returncode for each in done] == [2, 2, 2, 2]
 
 
 def test_a_current_directory_that_was_removed_is_named(basic: Store, tmp_path: Path) -> None:

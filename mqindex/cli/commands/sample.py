@@ -33,6 +33,7 @@ def command(*, directory: str, as_json: bool) -> int:
     true_from_here(appearing(last))
     with resources.files("mqindex.cli").joinpath(*ARCHIVE).open("rb") as archive:
         partition, store = unpack(archive, os.path.abspath(directory))
+    true_from_here(f"{last} and {os.path.join(directory, os.path.basename(partition))} are complete")
     if as_json:
         print_json("sample", {"store": store, "partition": partition})
         return 0
