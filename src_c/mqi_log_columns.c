@@ -5,7 +5,7 @@
 
 #include "mqi_log_text.h"
 
-#define BLOCK 256 /* frames: their rows and what these point to stay in the second-level cache */
+#define BLOCK 128 /* frames: their rows stay in the first-level cache, what these point to in the second */
 #define MOST_AHEAD (16 << 20)
 #define SLACK 64 /* bytes that may be written after a text, and read where the log has them */
 
