@@ -330,6 +330,23 @@ def test_what_a_broker_appends_while_the_store_is_open_is_read(tmp_path: Path) -
         assert opened.get_message("Topic", 0, 59).status == "FOUND"
 
 
+def test_a_place_behind_the_end_that_is_known_is_a_message_or_nothing_yet(tmp_path: Path) -> None:
+    """A broker writes there: what it has half written is no damage."""
+    messages = tagged(12)
+    whole = make_queued_store(tmp_path / "later", messages) / "commitlog" / f"{0:020d}"
+    root = make_queued_store(tmp_path / "store", messages[:10])
+    with MessageStore.open(root) as later, MessageStore.open(root) as opened:
+        end = later.commit_log.max_phy_offset
+        data = whole.read_bytes()
+        log = root / "commitlog" / whole.name
+        log.write_bytes(data[: end + 95].ljust(len(data), b"\0"))
+        assert opened.look_message_by_offset(end) is None
+        log.write_bytes(data)
+        message = opened.look_message_by_offset(end)
+        assert message is not None
+        assert message.keys == "k10"
+
+
 def test_a_message_too_large_for_columns_of_one_file_is_joined(tmp_path: Path) -> None:
     messages = [LogMessage("Topic", body=bytes([n]) * 1500, queue_offset=n) for n in range(9)]
     with MessageStore.open(make_queued_store(tmp_path, messages)) as opened:

@@ -332,7 +332,8 @@ class MessageStore(Closable):
         ------
         FormatError : what begins there is damaged
         """
-        return look_message(self.commit_log, phy_offset)
+        self._require_open()
+        return look_message(self._served.log, phy_offset)
 
     def view_message(self, msg_id: str) -> Message | None:
         """The message of an offset id (32 or 56 hex digits, as `Message.msg_id`); None: this store does not have it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mqindex._native.numbers import whole_number
 from mqindex.errors import BadMagicError, FormatError, TruncatedFileError, was_cut
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
@@ -99,12 +98,11 @@ def has_key(message: Message, topic: str, key: str) -> bool:
 
 def look_message(log: CommitLog, phy_offset: int) -> Message | None:
     """The message at a phy offset; None where the log has none: outside of it, or between two frames."""
-    whole_number("phy_offset", phy_offset)
-    if not log.files or not log.min_phy_offset <= phy_offset < log.max_phy_offset:
-        return None
     try:
         return log.get_message(phy_offset)
     except FormatError as error:
+        if phy_offset >= log.max_phy_offset:
+            return None  # what is written there at this moment is no damage
         if was_cut(error) or not (isinstance(error, _NO_FRAME) or error.at is None or error.field == "phy_offset"):
             raise
         return None
