@@ -89,6 +89,7 @@ def repair(
     else:
         homes = tuple(partition.path for partition in found.partitions)
         with held(engine, partial(hold_writers, homes), found.log_dir):
+            found = run_one(engine, survey, Order(root, options), "look again")  # after a repair before this one
             diagnosis = _diagnose(engine, found, deep, report)
             repair_indexes(engine, diagnosis, report)
     report.batches = sum(segment.batches for segment in diagnosis.segments())

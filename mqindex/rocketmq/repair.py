@@ -31,6 +31,7 @@ from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.parts import check_parts
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import (
+    Survey,
     require_directories,
     require_lengths,
     require_log,
@@ -110,11 +111,7 @@ def repair(
     engine = chosen_engine(engine)
     options = store_options(store, **given)
     engine = require_seen(engine, stores.directories_of(options.root, options.commitlog))
-    found = run_one(engine, survey_in_place, options, "look at the files")
-    require_log(found)
-    require_read(found)
-    require_directories(found)
-    require_lengths(found)
+    found = _surveyed(engine, options)
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)
     if dry_run:
         seen = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)  # as verify: a broker may be writing
@@ -123,7 +120,7 @@ def repair(
         report.actions = found_wrong.actions()
     else:
         with held(engine, stores.hold_writers, options.root), _scratch(engine, options) as (seeing, scratch):
-            held_store = replace(found, held=True)
+            held_store = replace(_surveyed(seeing, options), held=True)  # another repair may have been there before
             seen = diagnose_store(seeing, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
             found_wrong = _chosen(seeing, wanted, seen)
             _mend(seeing, found_wrong, scratch, report)
@@ -132,6 +129,16 @@ def repair(
     report.bytes = found_wrong.log_bytes
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _surveyed(engine: Engine, options: StoreOptions) -> Survey:
+    """The survey of a store that can be repaired; else an error that says what has to be there first."""
+    found = run_one(engine, survey_in_place, options, "look at the files")
+    require_log(found)
+    require_read(found)
+    require_directories(found)
+    require_lengths(found)
+    return found
 
 
 def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -> RepairReport:
