@@ -1,6 +1,8 @@
 """The Extension list and the sanitize/coverage switches; all metadata is in pyproject.toml."""
 
 import os
+import shutil
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -56,6 +58,12 @@ class BuildExt(build_ext):
         self.build_temp = shared
 
     def build_extensions(self) -> None:
+        compiler = self.compiler.compiler_so[0]
+        if shutil.which(compiler) is None:
+            sys.exit(
+                f"mqindex: no C compiler: {compiler} is not there; install one (gcc or clang), name it in CC, or let "
+                "pip take a wheel (--only-binary mqindex)"
+            )
         if self.inplace:  # a module that was renamed leaves a file that Python would still import
             for path in Path("mqindex/_native").glob("*.so"):
                 if path.name.split(".")[0] not in UNITS:

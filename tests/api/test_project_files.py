@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -85,3 +89,24 @@ def test_the_oldest_packages_replace_the_newest_that_are_there() -> None:
     """uv keeps what is installed and fits: the job had NumPy 2.4 and PySpark 4.3, and said 1.26 and 4.0."""
     (line,) = re.findall(r"- run: (.* lowest-direct .*)", (ROOT / ".github/workflows/checks.yml").read_text())
     assert " --upgrade " in line and line.endswith("--extra all")
+
+
+@pytest.mark.parametrize("compiler", ["/nowhere/cc", "no-such-compiler -O2"])
+def test_a_build_without_a_compiler_says_what_to_install(compiler: str, tmp_path: Path) -> None:
+    pytest.importorskip("Cython")
+    program = f"""
+        import sys, Cython.Build
+        Cython.Build.cythonize = lambda extensions, **options: extensions
+        sys.argv = ["setup.py", "-q", "build_ext", "--build-temp", {str(tmp_path)!r}, "--build-lib", {str(tmp_path)!r}]
+        exec(compile(open("setup.py").read(), "setup.py", "exec"))
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)],
+        cwd=ROOT, env={**os.environ, "CC": compiler}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    name = compiler.split(maxsplit=1)[0]
+    assert done.stderr == (
+        f"mqindex: no C compiler: {name} is not there; install one (gcc or clang), name it in CC, or let pip take a "
+        "wheel (--only-binary mqindex)\n"
+    )
