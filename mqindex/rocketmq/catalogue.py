@@ -180,7 +180,8 @@ INDEX_IS_DIRECTORY = replace(INDEX_UNREADABLE,
          "backup")
 INDEX_BEYOND_LOG = Kind("index-beyond-log", "error",
     "An index file has entries for offsets after the log's end.",
-    f"a broker keeps it, and indexes no message before its last entry; {_REWRITE_INDEX}; {_MORE_LOG}")
+    f"a broker that does not delete it at its start indexes no message before its last entry; {_REWRITE_INDEX}; "
+    f"{_MORE_LOG}")
 INDEX_EMPTY = Kind("index-empty", "error",
     "An index file has no entries, but is not the last one, or not seeded by the one before it.",
     _REWRITE_INDEX)
