@@ -7,7 +7,6 @@ reads when it starts; it ends with a mark, by which it is found again.
 from __future__ import annotations
 
 import os
-import shlex
 from typing import Any, Final
 
 import click
@@ -15,6 +14,7 @@ from click.shell_completion import CompletionItem, shell_complete
 
 from mqindex.cli.trouble import Trouble, true_from_here
 from mqindex.files.urls import is_url
+from mqindex.wording.text import shell_command
 
 __all__ = ["ASKED", "SHELLS", "Completed", "Place", "answer", "install"]
 
@@ -66,7 +66,7 @@ class Completed(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             for path in (word for word in words if word.startswith("-") and os.path.lexists(word)):
-                hint = f"the path that begins with - is written {shlex.quote(os.path.join('.', path))}"
+                hint = f"the path that begins with - is written {shell_command([os.path.join('.', path)])}"
                 raise click.UsageError(f"{error.format_message().rstrip('.')}; {hint}", ctx) from error
             raise
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from mqindex.wording.text import printable
+from mqindex.wording.text import printable, shell_command
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -57,7 +56,7 @@ def command_line(name: str, path: str, *options: str) -> str:
     >>> command_line("verify", "-d/my store", "--deep")
     "mqindex verify './-d/my store' --deep"
     """
-    return shlex.join(["mqindex", name, os.path.join(".", path) if path.startswith("-") else path, *options])
+    return shell_command(["mqindex", name, os.path.join(".", path) if path.startswith("-") else path, *options])
 
 
 def print_line(text: str = "") -> None:

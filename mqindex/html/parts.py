@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,7 +27,7 @@ from mqindex.html.text import CUT, Name, count, moment, size, visible
 from mqindex.report import Catalogue, Report
 from mqindex.wording.findings import grouped
 from mqindex.wording.reports import asked_options, beyond_repair, counts, settings, work_done
-from mqindex.wording.text import printable
+from mqindex.wording.text import printable, shell_command
 from mqindex.wording.verdict import verdict
 
 __all__ = [
@@ -60,7 +59,7 @@ def verdict_of(report: Report, repair: Sequence[str]) -> Verdict:
         )
     if report.actions:
         asked = asked_options(report)
-        words = shlex.join([*repair, *asked])
+        words = shell_command([*repair, *asked])
         says = "What to do: look at what a repair would do, then, with the broker stopped, repair"
         given = ". Nothing in the store shows some settings: FILE is the broker's broker.conf, V its version"
         blocks.append(Commands(says + given * bool(asked), [f"{words} --dry-run", words]))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from mqindex._words import plural
 
-__all__ = ["iso", "printable", "size"]
+__all__ = ["iso", "printable", "shell_command", "size"]
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -21,6 +24,20 @@ def printable(text: object) -> str:
     if string.isprintable():
         return string
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in string)
+
+
+def shell_command(words: Iterable[str]) -> str:
+    r"""A command for the reader's shell, to be copied as it is shown, whatever a path holds.
+
+    >>> shell_command(["mqindex", "verify", "my store"]), shell_command(["cd", "a\nb"])
+    ("mqindex verify 'my store'", "cd $'a\\012b'")
+    """
+    return " ".join(shlex.quote(word) if word.isprintable() else _in_bytes(word) for word in words)
+
+
+def _in_bytes(word: str) -> str:
+    shown = (chr(one) if 0x20 <= one < 0x7F and one not in b"'\\" else f"\\{one:03o}" for one in os.fsencode(word))
+    return f"$'{''.join(shown)}'"
 
 
 def iso(ms: int) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -268,3 +270,20 @@ def test_a_printed_command_is_for_a_path_that_begins_with_a_dash(shell: Shell) -
     hint = "; the path that begins with - is written ./-d/store; see `mqindex verify --help`\n"
     assert shell("verify", "-d/store").err.endswith(hint)
     assert "written" not in shell("verify", "-e/store").err
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "it's\t$HOME\\", "latin-\udce9"])
+def test_the_line_that_undoes_a_repair_can_be_copied_whatever_the_path(shell: Shell, tmp_path: Path, name: str) -> None:
+    store = tmp_path / name
+    assert shell("sample", store).status == 0
+    store = next(path for path in (store, *store.iterdir()) if (path / "commitlog").is_dir())
+    done = shell("repair", store, "--broker-version", "4.9.3")
+    assert done.status == 0
+    line = done.out[done.out.index("mqindex repair ") :].splitlines()[0]
+    copied = subprocess.run(
+        ["bash", "-c", f'mqindex() {{ "$PYTHON" -m mqindex "$@"; }}; {line}'],
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        check=False,
+    )
+    assert (copied.returncode, copied.stderr) == (0, b"")
