@@ -68,6 +68,18 @@ def test_a_directory_whose_messages_expired_is_none_that_is_missing(store: tuple
     assert told(root, places) == []
 
 
+def test_the_last_index_file_stays_for_ever(store: tuple[Path, list[Path]]) -> None:
+    """No later message has keys: the broker deletes all index files but the last one, whatever it is of."""
+    root, places = store
+    for path in places[0].iterdir():
+        path.unlink()
+    kept = sorted((root / "index").iterdir())[1]
+    for path in (root / "index").iterdir():
+        if path != kept:
+            path.unlink()
+    assert "log-missing" not in {kind for _, kind, _ in told(root, places)}
+
+
 def test_a_directory_whose_turn_has_not_come_is_none_that_is_missing(store: tuple[Path, list[Path]]) -> None:
     root, places = store
     empty = root.parent / "d"

@@ -56,13 +56,15 @@ def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequen
 def find_perhaps_gone(options: StoreOptions, spans: Sequence[LogSpan]) -> list[Finding]:
     """A warning where a directory of several is empty, and index files end before the log begins.
 
-    Expired with their messages, a broker would have deleted them soon after; the directory may have had these messages.
+    Expired with their messages, a broker would have deleted them soon after, but the last one, which it keeps for ever;
+    the directory may have had these messages. Source: RocketMQ 4.9.3 and 5.3.0 `IndexService.deleteExpiredFile`.
     """
     empty = _empty_shares(options)
     if not empty or not spans:
         return []
     begin = spans[0].file_start
-    before = sum(end < begin for _, end in _indexed(options))
+    ends = [end for _, end in _indexed(options)]
+    before = sum(end < begin for end in ends[:-1])
     if not before:
         return []
     got = (
