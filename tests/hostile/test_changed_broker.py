@@ -150,6 +150,23 @@ def test_changes_there_and_back_are_found(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("count", "wrong"), [(3, True), (4, False)])
+def test_a_file_whose_ends_are_of_one_rule_may_have_another_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ends refuted the rule around it, and all of it was taken to be by the other one."""
+    monkeypatch.setattr(tags_survey, "_SAMPLES", (20, 20))  # as in large files
+    make(tmp_path, [0, 198, 260, 360, 520], (500, 400))
+    for version in (None, "5.5.0"):
+        assert errors(tmp_path, (500, 400), version) == []
+
+
+def test_a_file_of_which_the_log_has_not_all_shows_the_rest(tmp_path: Path) -> None:
+    """Its first messages had expired: nothing up to the next block was read of the log, and it showed nothing."""
+    make(tmp_path, [160, 240, 300, 360], (500, 400))
+    min((tmp_path / "commitlog").iterdir()).unlink()
+    assert errors(tmp_path, (500, 400), "4.9.3") == []
+
+
 def test_a_few_messages_without_an_entry_of_tags_are_damage(tmp_path: Path, count: int, wrong: bool) -> None:
     make(tmp_path, [0, 200, 200 + count], (500, 4000))
     assert bool(errors(tmp_path, (500, 4000), "5.5.0")) == wrong

@@ -64,6 +64,9 @@ def diagnose_store(
     look = partial(_look_again, engine, walked, checked, deeply=lambda at: deep or at in wrong, measure=measure)
     grew = run_one(engine, frames_end_now, walked.survey, "look at the log's end") > walked.end
     look(wrong | _beyond_end(found, walked, checked), newest=grew)
+    if walked.survey.tags != found.tags:  # of some files only the ends were asked
+        left = {at for at in wrong if not checked[at].good}
+        look(_by_other_tags(engine, walked, left), newest=False)
     conclusion = partial(conclude, engine, findings=list(walked.findings), reads=reads, split_size=split_size, out=out)
     index = conclusion(walked.survey, checked)
     patience = Patience(engine, walked.survey)

@@ -102,12 +102,12 @@ def shown_at_ends(index: IndexFile, spans: Sequence[LogSpan], counts: Sequence[i
 
 def shown_between(index: IndexFile, spans: Sequence[LogSpan], start: int, stop: int) -> Shown:
     """What a file shows of the messages at the phy offsets [start, stop)."""
-    begin, end = index.header.begin_phy_offset, min(stop, index.header.end_phy_offset + 1)
-    if max(begin, start) >= end:
+    begin, end = max(index.header.begin_phy_offset, start), min(stop, index.header.end_phy_offset + 1)
+    begin = next((max(begin, span.file_start) for span in spans if begin < span.stop), end)  # some may have expired
+    if begin >= end:
         return _NOTHING
     with LogEntries(spans, tags=NO_TAGS) as log, LogEntries(spans, tags=ALL_TAGS) as with_tags:
-        begins_later = begin > start and not are_absent(np.array([begin]), log).any()
-        borders = [*_cuts(index, log, begin if begins_later else start, end), end]
+        borders = [*_cuts(index, log, begin, end), end]
         return Shown.of([_shown(index, log, with_tags, *ends) for ends in pairwise(borders)])
 
 
