@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import shutil
 import struct
@@ -149,7 +150,6 @@ def test_changes_there_and_back_are_found(tmp_path: Path, seed: int) -> None:
         assert index_bytes(tmp_path) == good
 
 
-@pytest.mark.parametrize(("count", "wrong"), [(3, True), (4, False)])
 def test_a_file_whose_ends_are_of_one_rule_may_have_another_in_between(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +167,7 @@ def test_a_file_of_which_the_log_has_not_all_shows_the_rest(tmp_path: Path) -> N
     assert errors(tmp_path, (500, 400), "4.9.3") == []
 
 
+@pytest.mark.parametrize(("count", "wrong"), [(3, True), (4, False)])
 def test_a_few_messages_without_an_entry_of_tags_are_damage(tmp_path: Path, count: int, wrong: bool) -> None:
     make(tmp_path, [0, 200, 200 + count], (500, 4000))
     assert bool(errors(tmp_path, (500, 4000), "5.5.0")) == wrong
@@ -289,6 +290,27 @@ def test_a_file_that_cannot_be_read_for_once_decides_nothing(tmp_path: Path, fai
         shutil.rmtree(out, ignore_errors=True)
     assert ended["well"] >= 1
     assert ended["error"] > 10
+
+
+def test_a_file_that_cannot_be_asked_again_is_not_taken_for_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where too many files were open at this moment a repair wrote good files anew, by the rule of the others."""
+    make(tmp_path, [200, 300], (50, 120))
+    good, again = index_bytes(tmp_path), tags_survey.IndexedTags.again
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files", "index")
+
+    def asked(self: tags_survey.IndexedTags, *given: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(tags_survey.IndexFile, "open_known", fails)
+            return again(self, *given)
+
+    monkeypatch.setattr(tags_survey.IndexedTags, "again", asked)
+    with pytest.raises(OSError, match="Too many open files"):
+        repair(tmp_path, hash_slot_num=50, index_num=120, broker_version="4.9.3", engine=ONE)
+    assert index_bytes(tmp_path) == good
 
 
 def test_damage_is_no_change_of_the_broker(tmp_path: Path) -> None:

@@ -91,8 +91,15 @@ def survey_version(
 def version_again(
     version: Version, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, doubtful: Sequence[int]
 ) -> Version:
-    """The same, after another look at index files, by their numbers, that differ from the log by it."""
-    return replace(version, tags=IndexedTags(index_files, spans, pair).again(version.tags, doubtful))
+    """The same, after another look at index files, by their numbers, that differ from the log by it.
+
+    An error of one that cannot be read is raised: what it shows might be taken for damage.
+    """
+    indexed = IndexedTags(index_files, spans, pair)
+    tags = indexed.again(version.tags, doubtful)
+    for error in indexed.unread:
+        raise error
+    return replace(version, tags=tags)
 
 
 def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> Version:
