@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import Shell
 from tests.cli.test_terminal import on_a_terminal, plain
+from tests.hostile.test_expiry import before_open, how_often
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
@@ -188,3 +189,21 @@ def test_a_log_without_20_digits_in_its_name_is_seen(shell: Shell, tmp_path: Pat
     write(tmp_path / "t-0", [FIRST_TIME])
     (tmp_path / "t-0" / "30.log").touch()
     assert "  verdict  1 log has a name that no broker reads\n" in shell("info", tmp_path / "t-0").out
+
+
+def test_a_partition_that_is_made_anew_while_it_is_read(shell: Shell, mono: Path, tmp_path: Path) -> None:
+    """An empty directory in its place was "not enough values to unpack (expected 1, got 0)"."""
+
+    def made_anew() -> None:
+        mono.rename(tmp_path / "elsewhere")
+        mono.mkdir()
+
+    said = set()
+    for number in range(1, how_often(mono, lambda path: shell("info", path)) + 1):
+        with before_open(number, mono, made_anew):
+            done = shell("info", mono)
+        said.add(done.status)
+        assert done.status == 0 or str(mono) in done.err, f"made anew at open {number}: {done.err}"
+        mono.rmdir()
+        (tmp_path / "elsewhere").rename(mono)
+    assert 0 in said

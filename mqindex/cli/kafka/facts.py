@@ -127,10 +127,9 @@ def _partition(path: str) -> Facts:
 def _of_partition(path: str, files: PartitionFiles) -> Facts:
     from mqindex.kafka.partition import partition_files
 
-    (named,) = partition_files.partitions_of(path)
     rows = [_row(segment) for segment in files.segments]
     facts: Facts = {
-        **_name(named),
+        **_name(partition_files.named_partition(path)),
         "lock": lock.state(os.path.join(partition_files.log_dir_of(path), ".lock")),
         "log_start_offset": files.segments[0].base_offset if files.segments else None,
         **_end(files),

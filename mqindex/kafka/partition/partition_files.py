@@ -30,6 +30,7 @@ __all__ = [
     "list_partitions",
     "list_segments",
     "log_dir_of",
+    "named_partition",
     "other_names",
     "partition_name",
     "partitions_of",
@@ -275,9 +276,13 @@ def _directories(log_dir: str | os.PathLike[str]) -> list[str]:
 def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
     """`directory` itself where it is a partition, else the partitions in it. A partition may have any name."""
     root = os.path.abspath(directory)
-    if is_partition(root):
-        return (partition_name(root) or PartitionDirectory(root, os.path.basename(root), -1, None),)
-    return list_partitions(root)
+    return (named_partition(root),) if is_partition(root) else list_partitions(root)
+
+
+def named_partition(directory: str | os.PathLike[str]) -> PartitionDirectory:
+    """What the name of a partition's directory says; partition -1: it is no partition's name."""
+    root = os.path.abspath(directory)
+    return partition_name(root) or PartitionDirectory(root, os.path.basename(root), -1, None)
 
 
 def is_partition(directory: str | os.PathLike[str]) -> bool:
