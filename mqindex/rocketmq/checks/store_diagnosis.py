@@ -146,7 +146,7 @@ def _by_other_tags(engine: Engine, walked: Walked, doubtful: set[int]) -> set[in
     if not doubtful:
         return set()
     before = walked.survey.tags
-    again = partial(survey_again, doubtful=sorted(doubtful))
+    again = partial(survey_again, doubtful=frozenset(doubtful))
     walked.survey = run_one(engine, again, walked.survey, "look for another broker")
     return doubtful if walked.survey.tags != before else set()
 

@@ -67,10 +67,11 @@ class Shown:
         """
         said = np.searchsorted(np.array(tags.changes, np.int64), self.phy_offsets, "right") % 2 == 1
         edges = np.flatnonzero(np.diff(self.rules + 2 * said)) + 1
-        for start, stop in pairwise([0, *edges.tolist(), len(self)]):
-            if stop - start >= _IN_A_ROW and self.rules[start] != said[start]:
-                tags = tags.flipped(*self._bounds(start, stop))
-        return tags
+        return tags.flipped(
+            self._bounds(start, stop)
+            for start, stop in pairwise([0, *edges.tolist(), len(self)])
+            if stop - start >= _IN_A_ROW and self.rules[start] != said[start]
+        )
 
     def _bounds(self, start: int, stop: int) -> tuple[int, int]:
         """The phy offsets [begin, end) of these messages of one rule, with those beside them that show nothing."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -72,13 +72,16 @@ class Tags(NamedTuple):
         """Whether those of messages that are still to come do."""
         return len(self.changes) % 2 == 1
 
-    def flipped(self, start: int, stop: int) -> Tags:
-        """The other rule at the phy offsets [start, stop).
+    def flipped(self, stretches: Iterable[tuple[int, int]]) -> Tags:
+        """The other rule at the phy offsets [start, stop) of each stretch.
 
-        >>> ALL_TAGS.flipped(100, 200), ALL_TAGS.flipped(0, 100)
+        >>> ALL_TAGS.flipped([(100, 200)]), ALL_TAGS.flipped([(0, 100)])
         (Tags(changes=(0, 100, 200)), Tags(changes=(100,)))
         """
-        return Tags(tuple(sorted({*self.changes} ^ {start, stop})))
+        changes = {*self.changes}
+        for stretch in stretches:
+            changes ^= {*stretch}
+        return Tags(tuple(sorted(changes)))
 
 
 _NEVER: Final = 2**63 - 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -153,7 +153,7 @@ def survey_in_place(options: StoreOptions) -> Survey:
     return read_again(look)
 
 
-def survey_again(found: Survey, doubtful: Sequence[int]) -> Survey:
+def survey_again(found: Survey, doubtful: Set[int]) -> Survey:
     """The same, with the rules for TAGS that index files of these numbers show: they differ from the log by the old."""
     try:
         version = version_again(found.version, found.spans, found.index_files, found.geometry.value, doubtful)

@@ -9,7 +9,7 @@ more often: so these are looked at entry by entry.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
@@ -66,7 +66,7 @@ class IndexedTags:
         within = _RULES[newest.rule] if oldest is None else self._within(oldest, newest)
         return within if newest.rule == following else Tags((*within.changes, self._after(newest)))
 
-    def again(self, tags: Tags, doubtful: Sequence[int]) -> Tags:
+    def again(self, tags: Tags, doubtful: Set[int]) -> Tags:
         """The same as `tags`, but for what files of these numbers show, which differ from the log by that."""
         numbers = range(max(min(doubtful) - 1, 0), min(max(doubtful) + 2, len(self.index_files)))
         shown = _together(self._all_of(at, tags) if at in doubtful else self._at_ends(at) for at in numbers)

@@ -8,7 +8,7 @@ properties brokers before 5.2 (from 4.9.1 on) end without the separator that all
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,7 +89,7 @@ def survey_version(
 
 
 def version_again(
-    version: Version, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, doubtful: Sequence[int]
+    version: Version, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, doubtful: Set[int]
 ) -> Version:
     """The same, after another look at index files, by their numbers, that differ from the log by it.
 
