@@ -84,13 +84,12 @@ def _add_stream(batch: KeyBatch, keys: Keys) -> None:
 def _add_ndarray(batch: KeyBatch, keys: Keys) -> None:
     import numpy as np
 
-    from mqindex.columns.numbers import refuse_nulls
+    from mqindex.columns.numbers import refuse_masked
 
     array = np.asarray(keys)
     if array.ndim != 1:
         raise TypeError(f"keys: expected one dimension, got {array.ndim}")
-    if isinstance(keys, np.ma.MaskedArray):
-        refuse_nulls("keys", np.ma.getmaskarray(keys))
+    refuse_masked("keys", keys)
     if not array.size:  # of float64, if it was made of an empty list
         return
     if array.dtype.kind == "U":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, TypeAlias
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from mqindex._native.numbers import int64, milliseconds, whole_number
 
-__all__ = ["Time", "Times", "int64s", "refuse_nulls", "times"]
+__all__ = ["Time", "Times", "int64s", "refuse_masked", "refuse_nulls", "times"]
 
 Time: TypeAlias = int | datetime | np.datetime64
 """ms since the epoch, an aware datetime (pandas' too), or a datetime64, which counts as UTC."""
@@ -85,8 +86,7 @@ def _one_by_one(name: str, array: npt.NDArray[Any], one: Callable[[str, Any], in
 
 def _refuse_hidden(name: str, values: Any, array: npt.NDArray[Any]) -> None:
     """Refuse what NumPy silently takes for a number: a bool among ints, a masked value."""
-    if isinstance(values, np.ma.MaskedArray):
-        refuse_nulls(name, np.ma.getmaskarray(values))
+    refuse_masked(name, values)
     if isinstance(values, (list, tuple)) and array.dtype.kind in "iu":
         for at in np.flatnonzero((array == 0) | (array == 1)).tolist():
             if isinstance(values[at], (bool, np.bool_)):
@@ -97,3 +97,9 @@ def refuse_nulls(name: str, nulls: npt.NDArray[np.bool_]) -> None:
     """`ValueError`, naming the position: one of them is True."""
     if nulls.any():
         raise ValueError(f"{name}: null at position {int(np.argmax(nulls))}")
+
+
+def refuse_masked(name: str, values: Any) -> None:
+    """The same of a masked array. Where nobody has loaded `numpy.ma` there is none: it is a tenth of NumPy's start."""
+    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
+        refuse_nulls(name, np.ma.getmaskarray(values))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from mqindex._needs import needing
 from mqindex._words import plural
+from mqindex.columns.distinct import distinct
 from mqindex.errors import ClosedFileError, FileStateError, MQIndexError, TruncatedFileError
 from mqindex.files.few_threads import of_each
 from mqindex.files.fork_lock import new_lock, new_rlock
@@ -183,9 +184,9 @@ class RemoteFile(MappedFile):
 
     def need(self, pages: npt.ArrayLike, *, before: int = 0) -> None:
         """Read the pages of these numbers, and so many before each, unless they are there already."""
-        wanted = np.unique(np.asarray(pages, np.int64))
+        wanted = distinct(np.asarray(pages, np.int64))
         if before:
-            wanted = np.unique(np.maximum(wanted[:, None] - np.arange(before + 1), 0))
+            wanted = distinct(np.maximum(wanted[:, None] - np.arange(before + 1), 0))
         missing = wanted[self.present[wanted] == 0]
         if len(missing):
             self._fill(list(self._ranges(missing)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.resources
 import importlib.util
+import threading
 from functools import cache
 from typing import Any
 
@@ -12,7 +14,7 @@ from mqindex.html.page import Page
 from mqindex.html.palette import DARK, LIGHT, css_variables
 from mqindex.html.text import Name, visible
 
-__all__ = ["MAX_BYTES", "TEXT", "render", "require_installed"]
+__all__ = ["MAX_BYTES", "TEXT", "prepare", "render", "require_installed"]
 
 MAX_BYTES = 1_000_000
 _NEEDS = "a page needs jinja2: pip install 'mqindex[html]'"
@@ -36,6 +38,17 @@ def require_installed() -> None:
     """`ImportError` that says what to install, if it is missing; nothing is loaded."""
     if importlib.util.find_spec("jinja2") is None:
         raise ImportError(_NEEDS, name="jinja2")
+
+
+def prepare() -> None:
+    """Begin to load the template, in a thread: it takes as long as checking some GiB of log, which leaves it room."""
+
+    def load() -> None:
+        with contextlib.suppress(Exception):  # `render` comes to the same, and raises it
+            _template()
+
+    with contextlib.suppress(RuntimeError):  # no thread more may be started: `render` loads it
+        threading.Thread(target=load, name="mqindex-page").start()
 
 
 @cache

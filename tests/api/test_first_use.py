@@ -63,6 +63,30 @@ def test_a_look_up_in_a_kafka_index_loads_little(tmp_path: Path) -> None:
     check(loaded_by(program, path), 31)
 
 
+VERIFY = "import sys; from mqindex.{0} import verify\nverify(sys.argv[1], deep=True)"
+SELECT = (
+    "import sys; import numpy as np; from mqindex.rocketmq import IndexFile\n"
+    "with IndexFile.open(sys.argv[1], hash_slot_num=500, index_num=5000) as index:\n"
+    "    index.select_phy_offsets(['none']); index.select_phy_offsets(np.array(['none']))"
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "part"),
+    [
+        (VERIFY.format("rocketmq"), "store"),
+        (VERIFY.format("kafka"), "orders-0"),
+        (SELECT, "store/index/*"),
+    ],
+)
+def test_numpys_masked_arrays_are_left_where_they_are(tmp_path: Path, program: str, part: str) -> None:
+    """They take a tenth of NumPy's start, and some of its functions load them to look at a plain array."""
+    subprocess.run([sys.executable, "-m", "mqindex", "sample", tmp_path / "sample"], check=True, capture_output=True)
+    (path,) = (tmp_path / "sample").glob(part)
+    more = loaded_by(program, path) - loaded_by("import numpy")
+    assert {name for name in more if f"{name}.".startswith("numpy.ma.")} == set()
+
+
 def check(loaded: set[str], most: int) -> None:
     own = {name for name in loaded if name.split(".")[0] == "mqindex"}
     assert loaded & SLOW == set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 from mqindex.html import figures
+from mqindex.html import render as render_module
 from mqindex.html.page import (
     Actions,
     Column,
@@ -26,7 +28,7 @@ from mqindex.html.page import (
     Verdict,
 )
 from mqindex.html.palette import DARK, LIGHT, SERIES, luminance
-from mqindex.html.render import render
+from mqindex.html.render import prepare, render
 from mqindex.html.text import count, size
 from mqindex.report import Finding
 from mqindex.wording.findings import grouped
@@ -224,3 +226,32 @@ def test_a_line_of_values_that_are_near_is_inside_its_picture(least: int, more: 
     assert len(heights) > 5
     assert all(0 <= height <= 220 for height in heights)
     assert ">-" not in drawn, "an offset is never below zero"
+
+
+# ---- the template, loaded beside the work
+
+
+def prepared() -> None:
+    prepare()
+    for thread in threading.enumerate():
+        if thread.name == "mqindex-page":
+            thread.join()
+
+
+def test_the_template_is_loaded_beside_other_work() -> None:
+    render_module._template.cache_clear()
+    prepared()
+    assert render_module._template.cache_info().currsize == 1
+
+
+def test_a_template_that_cannot_be_loaded_is_an_error_of_render_alone(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise ImportError("a broken jinja2")
+
+    monkeypatch.setattr(render_module, "_template", broken)
+    prepared()
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(ImportError, match="a broken jinja2"):
+        render(Page("RocketMQ store", "/store", "now", Verdict("good", "All is well", [])))

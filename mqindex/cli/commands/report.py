@@ -91,14 +91,15 @@ def command(
 
 
 def _require_place(out: str, path: str, *, force: bool) -> None:
-    """Check before the work, not after it, that a page can be made and FILE be written."""
-    from mqindex.html.render import require_installed
+    """Check before the work, not after it, that a page can be made and FILE be written; begin to load what makes it."""
+    from mqindex.html.render import prepare, require_installed
 
     require_installed()
     require_outside(out, path)
     output_place.require_place(os.path.realpath(out))
     require_no_broker_file(out)
     require_new_file(out, overwrite=force)
+    prepare()
 
 
 @dataclass

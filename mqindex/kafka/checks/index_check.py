@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._words import plural
+from mqindex.columns.distinct import distinct
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.index_entries import Entries
 from mqindex.kafka.layout import IndexKind
@@ -92,7 +93,7 @@ def check_entries(
     none = np.empty(0, np.int64)
     there = (offsets[1].first, offsets[1].second) if offsets else rebuilt
     stamps, targets = (times[1].first, times[1].second) if times else (none, none)
-    facts = LogFacts(chunks, np.unique(np.concatenate([[0], there[1], _leads(rebuilt, targets, expectation)])), stamps)
+    facts = LogFacts(chunks, distinct(np.concatenate([[0], there[1], _leads(rebuilt, targets, expectation)])), stamps)
     found = []
     if offsets:
         refuted = _refuted(offsets[1], facts, expectation)

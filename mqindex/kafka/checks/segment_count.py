@@ -13,6 +13,7 @@ import numpy.typing as npt
 from mqindex._native.kafka_log import batches_at
 from mqindex._native.kafka_records import compressed_part
 from mqindex._native.kafka_recovery import Recovered
+from mqindex.columns.distinct import distinct
 from mqindex.errors import FormatError, was_cut
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.log.batches import batch_rows, codec_of
@@ -115,14 +116,14 @@ def _spread(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
     """Batches from all over the log: those that the rebuilt index points to, which are about as far from each other."""
     positions = np.frombuffer(made.offset_index, IndexKind.OFFSET.entry)["position"].astype(np.int64)
     positions = np.concatenate([[0], positions])
-    picked = np.unique(np.linspace(0, len(positions) - 1, _LOOKED_AT).astype(np.int64))
+    picked = distinct(np.linspace(0, len(positions) - 1, _LOOKED_AT).astype(np.int64))
     return batch_rows([batches_at(segment.log_bytes(), positions[picked])])
 
 
 def _expanded(log: Any, rows: npt.NDArray[Any], allowed: int) -> dict[int, Expanded]:
     """Some batches of each codec, within `allowed` bytes. Only `deep` reports those that do not decompress."""
     codecs = codec_of(rows)
-    compressed = np.unique(codecs[codecs > 0]).tolist()
+    compressed = distinct(codecs[codecs > 0]).tolist()
     found = {codec: Expanded() for codec in compressed}
     for codec in compressed:
         left = allowed // len(compressed)

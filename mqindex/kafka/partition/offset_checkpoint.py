@@ -152,7 +152,7 @@ def text_lines(path: str, most: int, *, encoding: str = "utf-8") -> list[str]:
     except OSError:
         if (kind := disk.kind_of(path)) in ("a directory", "a special file"):
             raise ValueError(kind) from None
-        if disk.exists(path) and not disk.is_there(path):
+        if kind == "a link that leads nowhere":
             raise FileNotFoundError(errno.ENOENT, kind, path) from None
         raise
     return lines if lines[-1] else lines[:-1]

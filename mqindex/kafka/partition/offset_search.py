@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_log import batches_at, find_batches, first_not_below
+from mqindex.columns.distinct import distinct
 from mqindex.errors import TruncatedFileError
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.records import read_records
@@ -58,7 +59,7 @@ def _first_records(
 ) -> tuple[_Array, _Array]:
     """The first fitting record of the batch at each position; -1, -1: it has none."""
     found_times, found_offsets = np.full((2, len(positions)), -1, np.int64)
-    rows = batch_rows([batches_at(log, np.unique(positions))])
+    rows = batch_rows([batches_at(log, distinct(positions))])
     order = np.lexsort((timestamps, positions))
     wanted = positions[order]
     for columns in read_records([(log, rows)], _NARROW, path=segment.segment.path):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.columns import Columns
+from mqindex.columns.distinct import distinct
 from mqindex.columns.numbers import Time, Times, times
 from mqindex.errors import path_of
 from mqindex.files.closable import Closable
@@ -200,7 +201,7 @@ class PartitionLog(Closable):
         asked = times("ms", ms)
         found_times, offsets = np.full((2, len(asked)), -1, np.int64)
         special = (asked >= LATEST_TIERED) & (asked <= LATEST)
-        for which in np.unique(asked[special]).tolist():
+        for which in distinct(asked[special]).tolist():
             found = self._special(which)
             if found is not None:
                 found_times[asked == which], offsets[asked == which] = found

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.columns.columns import Columns
+from mqindex.columns.distinct import distinct
 from mqindex.rocketmq.index.compare import (
     MAX_DIFFERENCES,
     Comparison,
@@ -148,7 +149,7 @@ class _MovedPart:
         """Every entry, a stretch at a time."""
         stretches = max(-(-self._count // _STRETCH), 1)
         cuts = self._samples[np.linspace(0, len(self._samples) - 1, stretches + 1).astype(np.int64)][1:-1]
-        borders = np.unique([self._first, *cuts.tolist(), self._last + 1])
+        borders = distinct([self._first, *cuts.tolist(), self._last + 1])
         for start, stop in pairwise(borders.tolist()):
             result = self._compare(start, stop)
             if stop > self._last:
@@ -264,14 +265,14 @@ class _MovedPart:
     def _differences(self, wanted: Array, got: Array, begin: Place) -> Iterator[Difference]:
         header = self._index.header
         diffs = time_diffs(wanted["store_timestamp"], header.begin_timestamp)
-        offsets = np.union1d(wanted["phy_offset"], got["phy_offset"])
+        offsets = distinct(np.concatenate([wanted["phy_offset"], got["phy_offset"]]))
         w_start, w_stop = (np.searchsorted(wanted["phy_offset"], offsets, side) for side in ("left", "right"))
         g_start, g_stop = (np.searchsorted(got["phy_offset"], offsets, side) for side in ("left", "right"))
         even = w_stop - w_start == g_stop - g_start
         in_wanted, in_got = np.repeat(even, w_stop - w_start), np.repeat(even, g_stop - g_start)
         same = wanted["key_hash"][in_wanted] == got["key_hash"][in_got]
         same &= (diffs[in_wanted] == got["time_diff"][in_got]) | (got["phy_offset"][in_got] == header.begin_phy_offset)
-        bad = np.union1d(offsets[~even], got["phy_offset"][in_got][~same])
+        bad = distinct(np.concatenate([offsets[~even], got["phy_offset"][in_got][~same]]))
         if begin.phy_offset == header.begin_phy_offset and begin.phy_offset not in bad:
             bad = np.insert(bad, 0, begin.phy_offset)  # the first entry's time counts from the end of another file
         for at in np.searchsorted(offsets, bad[:MAX_DIFFERENCES]).tolist():

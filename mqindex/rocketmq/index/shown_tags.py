@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.columns.distinct import distinct
 from mqindex.rocketmq.index.compare import are_absent, first_in_log, next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, RUN_ENTRY, LogEntries, LogSpan, Tags
@@ -184,7 +185,7 @@ def _cuts(index: IndexFile, log: LogEntries, start: int, stop: int) -> list[int]
         numbers = _numbers(index, start, stop)[_BLOCK::_BLOCK]
         found = [index.entries(at, at + 1)["phy_offset"][0] for at in numbers]
         offsets = _of_log(index, log, np.array(found, np.int64))
-    return [start, *np.unique(offsets[(offsets > start) & (offsets < stop)]).tolist()]
+    return [start, *distinct(offsets[(offsets > start) & (offsets < stop)]).tolist()]
 
 
 def _entries(index: IndexFile, start: int, stop: int) -> Array:
@@ -226,7 +227,7 @@ class _Sums:
 
 def _shown(index: IndexFile, log: LogEntries, with_tags: LogEntries, start: int, stop: int) -> Shown:
     wanted = [np.concatenate([np.empty(0, RUN_ENTRY), *one.forward(start, stop)]) for one in (log, with_tags)]
-    phy_offsets = np.unique(wanted[1]["phy_offset"])
+    phy_offsets = distinct(wanted[1]["phy_offset"])
     without, all_of_it = (_Sums(phy_offsets, one) for one in wanted)
     got = _Sums(phy_offsets, _entries(index, start, stop))
     hashes = all_of_it.hashes - without.hashes

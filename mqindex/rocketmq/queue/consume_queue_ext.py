@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mqindex._native.guard import check_whole
 from mqindex._words import plural
 from mqindex.columns.columns import BinaryColumn, Columns
+from mqindex.columns.distinct import distinct
 from mqindex.errors import path_of
 from mqindex.files.closable import Closable
 from mqindex.files.file_maps import FileMaps
@@ -115,7 +116,7 @@ class ConsumeQueueExt(Closable):
             self._files.relist()  # a broker may have written more
         starts = np.array([file.start for file in self._files.files], np.int64)
         numbers = np.searchsorted(starts, offsets, "right") - 1
-        for number in np.unique(numbers[numbers >= 0]).tolist():
+        for number in distinct(numbers[numbers >= 0]).tolist():
             mine = numbers == number
             self._fill(rows[mine], offsets[mine], self._files.files[number], out)
         return Columns(out)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from mqindex._java_text import JAVA
 from mqindex._native.pieces import Pieces
+from mqindex.columns.distinct import distinct
 from mqindex.rocketmq.log.message import parse_properties
 from mqindex.rocketmq.log.message_columns import MessageBatches
 from mqindex.rocketmq.log.message_encoder import NewMessage
@@ -89,7 +90,7 @@ class QueueNumbers:
         offsets = np.zeros(rows, np.int64)
         for number, topic in enumerate(topics):
             of_topic = topic_of == number
-            for queue_id in np.unique(queue_ids[of_topic]).tolist():
+            for queue_id in distinct(queue_ids[of_topic]).tolist():
                 chosen = np.flatnonzero(of_topic & (queue_ids == queue_id) & counted)
                 first = self._next_of((topic, queue_id), following)
                 offsets[chosen] = np.arange(first, first + len(chosen))

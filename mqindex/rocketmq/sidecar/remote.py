@@ -10,6 +10,7 @@ import numpy.typing as npt
 from mqindex._native.index_file import IndexCore
 from mqindex._native.key_filter import AskedHashes, filter_shape
 from mqindex._native.sidecar import ColdSearch
+from mqindex.columns.distinct import distinct
 from mqindex.errors import CorruptIndexError, MQIndexError
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.remote import PAGE, RemoteFile, RemotePlace
@@ -52,7 +53,7 @@ class RemoteFilter:
             return
         file, found = self._opened
         n, shift = filter_shape(found.header.hash_slot_num, found.header.index_num)
-        rows = np.unique(hashes.astype(np.int64) % found.header.hash_slot_num >> shift)
+        rows = distinct(hashes.astype(np.int64) % found.header.hash_slot_num >> shift)
         starts = found.start + FILTER_ROW_START_SIZE * rows
         with contextlib.suppress(MQIndexError, OSError):
             file.need(np.r_[starts, starts + 2 * FILTER_ROW_START_SIZE - 1] // PAGE)

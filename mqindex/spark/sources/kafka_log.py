@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqindex._words import plural
+from mqindex.columns.distinct import distinct
 from mqindex.errors import FormatError, MQIndexError
 from mqindex.files.regular import reading
 from mqindex.kafka import LogSegment
@@ -177,9 +178,9 @@ def _borders(of: SegmentOf, log: str, size: int) -> list[int]:
         with LogSegment.open(log, base_offset=of.base_offset) as segment:
             index = segment.offset_index
             assert index is not None
-            positions = np.unique(index.entries()["position"])
+            positions = distinct(index.entries()["position"])
             nearest = np.searchsorted(positions, np.arange(TASK_BYTES, size, TASK_BYTES))
-            chosen = np.unique(positions[nearest[nearest < len(positions)]]).tolist()
+            chosen = distinct(positions[nearest[nearest < len(positions)]]).tolist()
             return [border for border in chosen if _is_batch(segment, border)]
     except (MQIndexError, OSError, ValueError):
         return []  # the index is damaged: the log is read as one
