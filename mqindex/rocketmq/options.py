@@ -201,6 +201,7 @@ def store_options(
             log = _absolute(given_directories("commitlog", commitlog))
         else:
             log = _configured_log(settings, version, whole=broker_conf is not None)
+            _require_own_log(root, log, settings.get("storePathRootDir"))
     short = dict(zip(_GEOMETRY, layout.given_geometry(hash_slot_num, index_num), strict=True))
     said |= {name: number for name, number in short.items() if number is not None}
     default = f"the broker's default, {broker_conf} sets no other"
@@ -298,6 +299,21 @@ def _configured_log(settings: Mapping[str, Any], version: Version | None, *, who
     if any("\0" in directory or not _is_encodable(directory) for directory in directories):
         raise ValueError("storePathCommitLog: expected directories, got a name that no file can have")
     return _absolute(directories)
+
+
+def _require_own_log(root: str, log: tuple[str, ...], configured_root: Any) -> None:
+    """Raise where a copy of a store has a log, and the configuration names that of the store it was copied from."""
+    if not isinstance(configured_root, (str, os.PathLike)) or not os.path.isabs(configured_root):
+        return
+    own = os.path.join(root, "commitlog")
+    elsewhere = [place for place in log if os.path.realpath(place) != os.path.realpath(own)]
+    if os.path.realpath(configured_root) == os.path.realpath(root) or len(elsewhere) < len(log):
+        return
+    if store.names_in(own) and any(map(store.names_in, elsewhere)):
+        raise ValueError(
+            f"storePathCommitLog: {elsewhere[0]} has a log, and {own} another; storePathRootDir is {configured_root}, "
+            f"not {root}; commitlog= (--commitlog) says which of them belongs to this store"
+        )
 
 
 def _places(said: str, settings: Mapping[str, Any], version: Version | None) -> list[str]:

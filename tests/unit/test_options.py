@@ -204,6 +204,24 @@ def test_a_name_with_a_comma_that_is_there_asks_for_the_version(tmp_path):
     assert store_options("/s", config=conf, broker_version="4.9.1").commitlog == (str(log),)
 
 
+def test_a_copy_with_a_log_does_not_take_that_of_the_store_it_was_copied_from(tmp_path):
+    """The broker.conf names the original's log: verify found faults in a sound copy, and repair wrote them into it."""
+    live, copy = tmp_path / "live" / "store", tmp_path / "copy"
+    for log in (live / "commitlog", copy / "commitlog"):
+        log.mkdir(parents=True)
+        (log / f"{0:020d}").touch()
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"storePathRootDir={live}\nstorePathCommitLog={live / 'commitlog'}\n")
+    with pytest.raises(FormatError, match="says which of them belongs to this store") as told:
+        store_options(copy, config=conf)
+    assert told.value.path == str(conf)
+    assert store_options(copy, config=conf, commitlog=copy / "commitlog").commitlog == (str(copy / "commitlog"),)
+    (tmp_path / "link").symlink_to(live)  # the store itself, by another name
+    assert store_options(tmp_path / "link", config=conf).commitlog == (str(live / "commitlog"),)
+    (copy / "commitlog" / f"{0:020d}").unlink()  # the log was left where it is
+    assert store_options(copy, config=conf).commitlog == (str(live / "commitlog"),)
+
+
 @pytest.mark.parametrize(
     ("given", "named"),
     [
