@@ -6,7 +6,7 @@ from mqindex._words import plural
 from mqindex.report import Start
 from mqindex.wording.findings import shortened
 
-__all__ = ["CLEAN_SHUTDOWN", "LOCKS", "STATES", "verdict"]
+__all__ = ["BEFORE_SEGMENTS", "CLEAN_SHUTDOWN", "LOCKS", "STATES", "verdict"]
 
 LOCKS = {
     "held": "held: a broker runs on this {}",
@@ -24,6 +24,9 @@ STATES = {
     "stray": "stray: the cluster does not know it here",
 }
 """What the directory of a Kafka partition is that is not in use."""
+
+BEFORE_SEGMENTS = "offsets {} to {} are in tiered storage, which is not read, or were deleted since the checkpoint"
+"""What it means that the checkpoint has a log start before the first segment."""
 
 
 def verdict(start: Start, root: str) -> list[tuple[str, str]]:

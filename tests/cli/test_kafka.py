@@ -122,6 +122,34 @@ def test_info_of_a_partition_lists_its_segments(shell: Shell, mono: Path) -> Non
     assert "missing" in shell("info", mono).out
 
 
+def test_info_has_the_log_start_of_the_checkpoint(shell: Shell, mono: Path) -> None:
+    """Records before it were deleted, though their segment is still there."""
+    (mono.parent / "log-start-offset-checkpoint").write_text("0\n1\nplain-mono 0 5\n")
+    (info,) = shell("info", mono, "--json").json
+    assert (info["log_start_offset"], info["start_before_segments"]) == (5, None)
+    assert f"offsets  5 to {info['next_offset']}" in shell("info", mono).out
+
+
+def test_a_log_that_begins_before_its_segments_is_told(shell: Shell, mono: Path) -> None:
+    """Tiered storage has the others: a time was answered with the first record that is here, and nothing was said."""
+    first, second = sorted(mono.glob("*.log"))[:2]
+    for path in mono.glob(f"{first.stem}.*"):
+        path.unlink()
+    base = int(second.stem)
+    (mono.parent / "log-start-offset-checkpoint").write_text("0\n1\nplain-mono 0 0\n")
+    words = f"offsets 0 to {base} are in tiered storage, which is not read, or were deleted"
+    (info,) = shell("info", mono, "--json").json
+    assert (info["log_start_offset"], info["start_before_segments"]) == (base, 0)
+    assert words in shell("info", mono).out
+    by_time = shell("query", mono, "--timestamp", "0")
+    assert by_time.status == 0 and words in by_time.err and "looks for times in tiered storage first" in by_time.err
+    below = shell("query", mono, "--offset", "0", "--offset", str(base))
+    assert (below.status, below.err.count(words)) == (0, 1)
+    assert shell("query", mono, "--offset", str(base)).err == ""
+    (mono.parent / "log-start-offset-checkpoint").write_text("0\n0\n")  # deleted, and not tiered
+    assert shell("query", mono, "--timestamp", "0").err == ""
+
+
 def test_info_of_a_log_dir_lists_its_partitions(shell: Shell, mono: Path) -> None:
     log_dir = mono.parent
     shutil.copytree(mono, log_dir / "other-topic-12")

@@ -126,12 +126,16 @@ def _partition(path: str) -> Facts:
 
 def _of_partition(path: str, files: PartitionFiles) -> Facts:
     from mqindex.kafka.partition import partition_files
+    from mqindex.kafka.partition.offset_checkpoint import log_start_offset, start_before
 
+    directory = os.path.abspath(path)
     rows = [_row(segment) for segment in files.segments]
+    oldest = files.segments[0].base_offset if files.segments else None
     facts: Facts = {
         **_name(partition_files.named_partition(path)),
         "lock": lock.state(os.path.join(partition_files.log_dir_of(path), ".lock")),
-        "log_start_offset": files.segments[0].base_offset if files.segments else None,
+        "log_start_offset": None if oldest is None else max(log_start_offset(directory), oldest),
+        "start_before_segments": None if oldest is None else start_before(directory, oldest),
         **_end(files),
         "size": sum(row["size"] for row in rows),
         "segments": rows,

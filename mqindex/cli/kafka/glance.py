@@ -94,7 +94,7 @@ def _rates(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts | None:
     size = a_day(facts["size"], first, last)
     if size is None:
         return None
-    begin, end = facts["log_start_offset"], facts["next_offset"]
+    begin, end = segments[0].base_offset, facts["next_offset"]
     return {
         "first_timestamp": first,
         "last_timestamp": last,

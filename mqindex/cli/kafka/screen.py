@@ -11,7 +11,7 @@ from mqindex.cli.coverage_bar import coverage_bar
 from mqindex.cli.output import command_line, print_fields, print_line
 from mqindex.cli.progress import amount
 from mqindex.wording.text import iso, size
-from mqindex.wording.verdict import CLEAN_SHUTDOWN, LOCKS, STATES
+from mqindex.wording.verdict import BEFORE_SEGMENTS, CLEAN_SHUTDOWN, LOCKS, STATES
 
 __all__ = ["print_screen"]
 
@@ -57,7 +57,12 @@ def _index(name: str, facts: Facts) -> tuple[str, str]:
 
 def _extent(facts: Facts) -> list[tuple[str, str]]:
     segments = plural(len(facts["segments"]), "segment")
-    return [("log", f"{size(facts['size'])} in {segments}"), ("offsets", _offsets(facts))]
+    before = facts["start_before_segments"]
+    return [
+        ("log", f"{size(facts['size'])} in {segments}"),
+        ("offsets", _offsets(facts)),
+        *([] if before is None else [("not here", BEFORE_SEGMENTS.format(before, facts["log_start_offset"]))]),
+    ]
 
 
 def _offsets(facts: Facts) -> str:

@@ -15,10 +15,13 @@ from mqindex.cli.output import Column, Rows, command_line, print_json
 from mqindex.cli.times import milliseconds
 from mqindex.cli.trouble import Trouble, say
 from mqindex.wording.text import iso
+from mqindex.wording.verdict import BEFORE_SEGMENTS
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from mqindex.kafka import PartitionLog
 
     Targets = npt.NDArray[np.int64]
 
@@ -128,6 +131,7 @@ def _batches(path: str, targets: Targets) -> Iterator[Answer]:
     from mqindex.kafka import PartitionLog
 
     with PartitionLog.open(path) as log:
+        _say_what_is_not_here(log, int(targets.min()))
         for offset in targets.tolist():
             found = log.translate_offset(offset) if offset >= log.log_start_offset else None
             segment, *where = found or (None,) * 4
@@ -138,9 +142,21 @@ def _records(path: str, targets: Targets) -> Iterator[Answer]:
     from mqindex.kafka import PartitionLog
 
     with PartitionLog.open(path) as log:
+        _say_what_is_not_here(log)
         moments, offsets = log.offsets_for_timestamps(targets)
     for timestamp, moment, offset in zip(targets.tolist(), moments.tolist(), offsets.tolist(), strict=True):
         yield _record(timestamp, None if offset < 0 else (moment, offset))
+
+
+def _say_what_is_not_here(log: PartitionLog, offset: int | None = None) -> None:
+    """That the log begins before its segments, where that matters to an offset; None: to times."""
+    from mqindex.kafka.partition.offset_checkpoint import start_before
+
+    oldest = log.segments[0].base_offset if log.segments else 0
+    start = start_before(log.directory, oldest)
+    if start is not None and (offset is None or offset < oldest):
+        first = "; a broker looks for times in tiered storage first" if offset is None else ""
+        say(f"{log.directory}: {BEFORE_SEGMENTS.format(start, oldest)}{first}")
 
 
 _FINDS: Final[dict[tuple[str, bool], Find]] = {  # by the kind, and whether the target is a time

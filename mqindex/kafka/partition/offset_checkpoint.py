@@ -27,6 +27,7 @@ __all__ = [
     "read_offsets",
     "readable_offsets",
     "split_fields",
+    "start_before",
     "text_lines",
     "whole_number",
 ]
@@ -107,6 +108,17 @@ def log_start_offsets(log_dir: str) -> Offsets:
 def log_start_offset(directory: str) -> int:
     """Where one partition's log starts. For many, `log_start_offsets` reads the checkpoint once."""
     return log_start_offsets(os.path.dirname(directory)).get(entry_name(directory), 0)
+
+
+def start_before(directory: str, oldest: int) -> int | None:
+    """Where one partition's log starts by the checkpoint, where that is before its `oldest` segment; None: it is not.
+
+    The segments between went to tiered storage, or were deleted after the checkpoint was written: a broker notes a
+    start before its segments for a topic of tiered storage only. Source: Kafka 4.1.0
+    `LogManager.checkpointLogStartOffsetsInDir`.
+    """
+    start = log_start_offsets(os.path.dirname(directory)).get(entry_name(directory))
+    return start if start is not None and start < oldest else None
 
 
 def entry_name(directory: str) -> str:

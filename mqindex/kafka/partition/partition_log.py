@@ -79,7 +79,8 @@ class PartitionLog(Closable):
     Notes
     -----
     Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.UnifiedLog`, `LocalLog`, `LogLoader`. The log's start is
-    the greater of the first segment's base offset and what `log-start-offset-checkpoint` of the log dir says.
+    the greater of the first segment's base offset and what `log-start-offset-checkpoint` of the log dir says: tiered
+    storage is not read, and a broker that uses it may begin before, and answers times from there first.
 
     Examples
     --------
