@@ -96,9 +96,7 @@ def local_path(path: str | os.PathLike[str], name: str = "path") -> str:
     place = text if scheme is None else _place_of(text, scheme, name)
     if not place:
         raise ValueError(f"{name}: expected a path, got {text!r}")
-    if "\0" in place:
-        raise ValueError(f"{name}: no file's name has a NUL: expected a path, got {text!r:.200}")
-    return place
+    return path_of(name, place)
 
 
 def _place_of(text: str, scheme: re.Match[str], name: str) -> str:

@@ -43,52 +43,61 @@ def test_the_class_of_an_engine_is_no_engine(tmp_path):
         rocketmq.verify(store, engine=LocalEngine)
 
 
+_PATHS: list[tuple[str, Callable[[Any], object]]] = [
+    ("store", rocketmq.verify),
+    ("store", rocketmq.repair),
+    ("store", rocketmq.report),
+    ("store", lambda path: rocketmq.rebuild(path, "out")),
+    ("store", lambda path: rocketmq.follow(path, "out", stop=list)),
+    ("store", lambda path: rocketmq.undo_repair(path, "mqindex-backup-1")),
+    ("index", lambda path: rocketmq.optimize(path, "out")),
+    ("out", lambda path: rocketmq.optimize("index", path)),
+    ("out", lambda path: rocketmq.rebuild("store", path)),
+    ("out", lambda path: rocketmq.follow("store", path, stop=list)),
+    ("config", lambda path: rocketmq.verify("store", config=path or 1)),
+    ("commitlog", lambda path: rocketmq.verify("store", commitlog=path or 1)),
+    ("commitlog", lambda path: rocketmq.verify("store", commitlog=["log", path])),
+    ("path", IndexFile.open),
+    ("path", lambda path: IndexFile.create(path, hash_slot_num=5, index_num=9)),
+    ("directory", IndexService.open),
+    ("root", MessageStore.open),
+    ("directories", rocketmq.CommitLog.open),
+    ("directories", lambda path: rocketmq.CommitLog.open([path], writable=True)),
+    ("directory", rocketmq.ConsumeQueue.open),
+    ("directory", rocketmq.ConsumeQueueExt.open),
+    ("directory", rocketmq.ConsumeQueueTable.open),
+    ("directory", rocketmq.BatchConsumeQueue.open),
+    ("path", rocketmq.Checkpoint.read),
+    ("directory", kafka.verify),
+    ("directory", kafka.repair),
+    ("directory", kafka.report),
+    ("directory", lambda path: kafka.rebuild(path, "out")),
+    ("out", lambda path: kafka.rebuild("orders-0", path)),
+    ("directory", lambda path: kafka.undo_repair(path, "mqindex-backup-1")),
+    ("directory", kafka.PartitionLog.open),
+    ("log_path", kafka.LogSegment.open),
+    ("path", kafka.OffsetIndex.open),
+    ("path", lambda path: kafka.TimeIndex.create(path, 0)),
+    ("path", kafka.TransactionIndex.open),
+    ("path", read_producers),
+]
+
+
 @pytest.mark.parametrize("path", [b"somewhere", 5, None])
-@pytest.mark.parametrize(
-    ("argument", "call"),
-    [
-        ("store", rocketmq.verify),
-        ("store", rocketmq.repair),
-        ("store", rocketmq.report),
-        ("store", lambda path: rocketmq.rebuild(path, "out")),
-        ("store", lambda path: rocketmq.follow(path, "out", stop=list)),
-        ("store", lambda path: rocketmq.undo_repair(path, "mqindex-backup-1")),
-        ("index", lambda path: rocketmq.optimize(path, "out")),
-        ("out", lambda path: rocketmq.optimize("index", path)),
-        ("out", lambda path: rocketmq.rebuild("store", path)),
-        ("out", lambda path: rocketmq.follow("store", path, stop=list)),
-        ("config", lambda path: rocketmq.verify("store", config=path or 1)),
-        ("commitlog", lambda path: rocketmq.verify("store", commitlog=path or 1)),
-        ("commitlog", lambda path: rocketmq.verify("store", commitlog=["log", path])),
-        ("path", IndexFile.open),
-        ("path", lambda path: IndexFile.create(path, hash_slot_num=5, index_num=9)),
-        ("directory", IndexService.open),
-        ("root", MessageStore.open),
-        ("directories", rocketmq.CommitLog.open),
-        ("directories", lambda path: rocketmq.CommitLog.open([path], writable=True)),
-        ("directory", rocketmq.ConsumeQueue.open),
-        ("directory", rocketmq.ConsumeQueueExt.open),
-        ("directory", rocketmq.ConsumeQueueTable.open),
-        ("directory", rocketmq.BatchConsumeQueue.open),
-        ("path", rocketmq.Checkpoint.read),
-        ("directory", kafka.verify),
-        ("directory", kafka.repair),
-        ("directory", kafka.report),
-        ("directory", lambda path: kafka.rebuild(path, "out")),
-        ("out", lambda path: kafka.rebuild("orders-0", path)),
-        ("directory", lambda path: kafka.undo_repair(path, "mqindex-backup-1")),
-        ("directory", kafka.PartitionLog.open),
-        ("log_path", kafka.LogSegment.open),
-        ("path", kafka.OffsetIndex.open),
-        ("path", lambda path: kafka.TimeIndex.create(path, 0)),
-        ("path", kafka.TransactionIndex.open),
-        ("path", read_producers),
-    ],
-)
+@pytest.mark.parametrize(("argument", "call"), _PATHS)
 def test_a_path_is_text_or_a_path(argument, call, path, tmp_path, monkeypatch):
     """bytes ended as whatever the standard library says of them, or were taken here and refused there."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TypeError, match=rf"^{argument}: expected (a str or a path|one directory or more), got "):
+        call(path)
+
+
+@pytest.mark.parametrize("path", ["some\0where", Path("some\0where"), "some\ud800where"])
+@pytest.mark.parametrize(("argument", "call"), _PATHS)
+def test_a_path_can_be_a_name(argument, call, path, tmp_path, monkeypatch):
+    """It was "embedded null byte", or a `UnicodeEncodeError`, from wherever it met the system first."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=rf"^{argument}: expected a path, got .*, which no file can have as its name$"):
         call(path)
 
 
