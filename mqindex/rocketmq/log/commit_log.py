@@ -11,7 +11,7 @@ from time import monotonic
 import numpy.typing as npt
 
 from mqindex._native.guard import Mapping
-from mqindex._native.numbers import whole_number
+from mqindex._native.numbers import int64, whole_number
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_number_from
@@ -30,7 +30,7 @@ from mqindex.rocketmq.log.log_scan import DamagedStretch, end_of_file, first_fra
 from mqindex.rocketmq.log.log_writer import LogWriter
 from mqindex.rocketmq.log.message import Message, read_message
 from mqindex.rocketmq.log.message_columns import MessageColumns
-from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
+from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage, require_message
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import Config, StoreOptions, given_directories, store_options
 from mqindex.rocketmq.wrong_place import refuse_other_place, refuse_strangers
@@ -302,7 +302,9 @@ class CommitLog(Closable):
         or rolled back gets the queue offset 0.
         Source: RocketMQ 4.9.3 `CommitLog.putMessage`, `MessageExtEncoder`; 5.x for version 2 and the checksum.
         """
-        return self._writing().append_message(message, queue_offset=whole_number("queue_offset", queue_offset))
+        require_message(message)
+        offset = int64("queue_offset", whole_number("queue_offset", queue_offset))
+        return self._writing().append_message(message, queue_offset=offset)
 
     def append_messages(
         self, messages: MessageColumns, *, queue_offset: npt.ArrayLike | None = None, whole: bool = False

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mqindex._native.log_writer import RefusedError, encode_frame
-from mqindex._native.numbers import milliseconds, whole_number
+from mqindex._native.numbers import int64, milliseconds, whole_number
 from mqindex.columns.keys import text_of
 from mqindex.errors import CapacityError, MQIndexError
 from mqindex.rocketmq.log.write_rules import WriteRules, host_bytes
 
-__all__ = ["PUT_OK", "AppendMessageResult", "NewMessage", "encode_message", "properties_block", "refused"]
+__all__ = ["PUT_OK", "AppendMessageResult", "NewMessage", "encode_message", "properties_block", "refused", "require_message"]
 
 PUT_OK: Final = "PUT_OK"
 _TRANSIENT = "__RMQ.TRANSIENT."  # names that begin so are never stored
 _CRC = "__CRC32#"
-_TEXTS = ("topic", "tags", "keys", "uniq_key")
+_TEXTS = ("topic", "tags", "keys", "uniq_key", "born_host", "store_host")
 _WHOLE = ("queue_id", "flag", "sys_flag", "reconsume_times", "prepared_transaction_offset")
 _TIMES = ("born_timestamp", "store_timestamp")
 
@@ -96,15 +96,34 @@ class NewMessage:
             if type(text) is not str and (text is not None or name == "topic"):
                 object.__setattr__(self, name, text_of(name, text))
         for name in _WHOLE:
-            whole_number(name, getattr(self, name))
+            given = getattr(self, name)
+            if type(given) is not int:
+                object.__setattr__(self, name, whole_number(name, given))
         for name in _TIMES:
             given = getattr(self, name)
-            if given is not None and type(given) is not int:
-                object.__setattr__(self, name, milliseconds(name, given))
-        try:
-            memoryview(self.body)
-        except TypeError:
-            raise TypeError(f"body: expected bytes, got {type(self.body).__name__}") from None
+            if given is not None:
+                object.__setattr__(self, name, int64(name, milliseconds(name, given)))
+        if not _are_bytes(self.body):
+            raise TypeError(f"body: expected bytes, got {type(self.body).__name__}")
+        if not (self.properties is None or isinstance(self.properties, Mapping) or _are_bytes(self.properties)):
+            raise TypeError(f"properties: expected a mapping or a block of bytes, got {type(self.properties).__name__}")
+
+
+def _are_bytes(given: Any) -> bool:
+    """Whether it is a row of bytes: of a number `bytes` makes as many zeros, of an array of objects their addresses."""
+    if isinstance(given, (bytes, bytearray)):
+        return True
+    try:
+        view = memoryview(given)
+    except (TypeError, ValueError):  # no buffer, or one of a type without a code
+        return False
+    return view.ndim == 1 and view.itemsize == 1
+
+
+def require_message(message: Any) -> None:
+    """`TypeError`, naming the argument: no `NewMessage`."""
+    if not isinstance(message, NewMessage):
+        raise TypeError(f"message: expected a NewMessage, got {message!r:.80}")
 
 
 _host = lru_cache(maxsize=1024)(host_bytes)

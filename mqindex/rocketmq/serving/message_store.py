@@ -25,7 +25,7 @@ from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.message import Message
 from mqindex.rocketmq.log.message_columns import MessageColumns
-from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
+from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage, require_message
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig, read_topic_configs
@@ -255,6 +255,7 @@ class MessageStore(Closable):
         too. Queues and index have it when somebody looks, at `flush` and at `close`.
         Source: RocketMQ 4.9.3 `DefaultMessageStore.putMessage`, `CommitLog.asyncPutMessage`, `MultiDispatch`.
         """
+        require_message(message)
         return self._writing().put_message(message)
 
     def put_messages(self, messages: MessageColumns, *, whole: bool = False) -> PutMessagesResult:
