@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mqindex._java_text import JAVA
 from mqindex._native.arrow import export_stream
 from mqindex._words import plural
+from mqindex.columns.limits import several_names
 from mqindex.columns.ragged import Node, Ragged
 
 __all__ = ["BinaryColumn", "Columns", "HeadersColumn", "StringColumn", "chosen_columns"]
@@ -257,12 +258,10 @@ def chosen_columns(names: Iterable[str], known: Collection[str]) -> tuple[str, .
 
     Raises
     ------
-    TypeError : one str, whose letters are no names
+    TypeError : no names, or one str, whose letters are none
     ValueError : a name that is not known
     """
-    if isinstance(names, str):
-        raise TypeError("columns: expected a sequence of names, got one str")
-    chosen = tuple(dict.fromkeys(names))
+    chosen = tuple(dict.fromkeys(several_names("columns", names)))
     unknown = [name for name in chosen if name not in known]
     if unknown:
         raise ValueError(f"columns: expected some of {', '.join(known)}, got {', '.join(map(repr, unknown))}")

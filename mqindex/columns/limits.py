@@ -1,12 +1,13 @@
-"""Whole numbers that callers give, one at a time, and between which limits they must be."""
+"""Whole numbers that callers give, one at a time, and between which limits they must be; and sequences of names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from mqindex._native.numbers import int64, whole_number
 
-__all__ = ["INT_MAX", "no_whole_number", "whole_count", "whole_number_from"]
+__all__ = ["INT_MAX", "no_whole_number", "several", "several_names", "whole_count", "whole_number_from"]
 
 INT_MAX: Final = 2**31 - 1
 """The largest int of a broker, which is written in Java."""
@@ -44,3 +45,26 @@ def whole_count(name: str, value: Any) -> int:
     if number < 0:
         raise ValueError(f"{name}: expected 0 or more, got {number}")
     return number
+
+
+def several(name: str, given: Any, expected: str) -> list[Any]:
+    """What a caller gives several of, as a list; `TypeError`, naming the argument: one str, or nothing to go through.
+
+    >>> several("parts", 5, "a sequence of names")
+    Traceback (most recent call last):
+    TypeError: parts: expected a sequence of names, got 5
+    """
+    if isinstance(given, (str, bytes)):
+        raise TypeError(f"{name}: expected {expected}, got one {type(given).__name__}, {given!r:.80}")
+    if not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
+        raise TypeError(f"{name}: expected {expected}, got {given!r:.80}")
+    return list(given)
+
+
+def several_names(name: str, given: Any) -> list[str]:
+    """The same where each must be a str."""
+    names = several(name, given, "a sequence of names")
+    for one in names:
+        if not isinstance(one, str):
+            raise TypeError(f"{name}: expected a sequence of names, got {one!r:.80} among them")
+    return names

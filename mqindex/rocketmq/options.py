@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
+from mqindex.columns.limits import several
 from mqindex.errors import MQIndexError, path_of
 from mqindex.report import Value
 from mqindex.rocketmq import layout, store
@@ -352,8 +353,8 @@ def given_directories(name: str, given: Any) -> list[str]:
     >>> given_directories("commitlog", "/data/log")
     ['/data/log']
     """
-    single = isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable)
-    directories = [given] if single else list(given)
+    single = isinstance(given, (str, bytes, os.PathLike))
+    directories = [given] if single else several(name, given, "one directory or more")
     for directory in directories:
         if not isinstance(directory, (str, os.PathLike)):
             raise TypeError(f"{name}: expected one directory or more, got {directory!r:.60}")

@@ -1,4 +1,4 @@
-"""Wrong values in a message to append: refused by the name of the argument, and nothing else is written in their place."""
+"""Wrong values in a message to append: refused by the name of the argument, and nothing else is written instead."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
+from mqindex.columns.limits import whole_number_from
 from mqindex.columns.numbers import Time, Times, int64s, times
 from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError, path_of
 from mqindex.files import disk
@@ -91,9 +92,8 @@ class AbstractIndex(Closable):
         StoreInUseError : a broker holds the log dir.
         OSError : no space left, before anything is written.
         """
-        size = whole_number("max_index_size", max_index_size) // cls.entry_size * cls.entry_size
-        if size <= 0:
-            raise ValueError(f"max_index_size: expected {cls.entry_size} or more, got {max_index_size}")
+        given = whole_number_from(cls.entry_size, "max_index_size", max_index_size)
+        size = given // cls.entry_size * cls.entry_size
         name, base_offset = path_of("path", path), base_offset_of(path, base_offset)
         MappedFile.create(name, size).close()
         try:
@@ -186,7 +186,7 @@ class AbstractIndex(Closable):
 
         Longer: zeros follow, with disk space of their own. Shorter than the entries is a ValueError.
         """
-        new_size = whole_number("new_size", new_size)
+        new_size = whole_number_from(0, "new_size", new_size)
         with self._lock:
             self._require_writable()
             size, entries = new_size // self.entry_size * self.entry_size, len(self)

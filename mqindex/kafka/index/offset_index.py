@@ -63,7 +63,7 @@ class OffsetIndex(AbstractIndex):
 
     def append(self, offset: int, position: int) -> None:
         """Append one entry; see `append_many`."""
-        self.append_many([offset], [position])
+        self.append_many([whole_number("offset", offset)], [whole_number("position", position)])
 
     def append_many(self, offsets: npt.ArrayLike, positions: npt.ArrayLike) -> None:
         """Append entries with the broker's checks, one after the other.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy.typing as npt
 
+from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.numbers import Time, Times, int64s, times
 from mqindex.errors import OffsetOverflowError, OutOfOrderError
 from mqindex.kafka.index.abstract_index import AbstractIndex
@@ -63,7 +64,8 @@ class TimeIndex(AbstractIndex):
 
     def maybe_append(self, timestamp: Time, offset: int, skip_full_check: bool = False) -> None:
         """Append one entry; see `maybe_append_many`. `skip_full_check`: the closing entry may take the last place."""
-        self.maybe_append_many([timestamp], [offset], skip_full_check=skip_full_check)
+        ms, whole = milliseconds("timestamp", timestamp), whole_number("offset", offset)
+        self.maybe_append_many([ms], [whole], skip_full_check=skip_full_check)
 
     def maybe_append_many(self, timestamps: Times, offsets: npt.ArrayLike, *, skip_full_check: bool = False) -> None:
         """Append entries with the broker's checks, one after the other; one with the last timestamp is passed over.

@@ -434,6 +434,7 @@ class IndexFile(SingleCalls, Closable):
         """
         self._file.require_whole()
         start, stop = whole_number("start", start), None if stop is None else whole_number("stop", stop)
+        start = min(max(start, 1), self.index_num)  # as an int of C
         if (self.index_num if stop is None else stop) - start > _MANY:
             self._space.populate()
         return Columns(dict(zip(INDEX_ENTRY_FIELDS, self._core.entries(start, stop), strict=True)))

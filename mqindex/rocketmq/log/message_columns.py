@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from mqindex._native.pieces import (
     pieces_of_offsets,
     pieces_of_sequence,
 )
+from mqindex._words import plural
 from mqindex.columns.columns import StringColumn
 from mqindex.columns.numbers import int64s, times
 from mqindex.rocketmq.log.message_encoder import NewMessage, properties_block, refused
@@ -47,7 +48,11 @@ def measured_frames(
     """One `Frames` for each record batch. A message that no broker takes is an error before any write."""
     batches = message_batches(messages, rules)
     rows = sum(n for n, _ in batches)
-    given = None if queue_offset is None else np.broadcast_to(_numbers("queue_offset", queue_offset), rows)
+    given = None if queue_offset is None else _numbers("queue_offset", queue_offset)
+    if given is not None and len(given) != rows:
+        if len(given) != 1:
+            raise ValueError(f"queue_offset: expected one for each of {plural(rows, 'message')}, got {len(given)}")
+        given = np.broadcast_to(given, rows)
     frames, first = [], 0
     for n, columns in batches:
         numbered = {} if given is None else {"queue_offset": np.ascontiguousarray(given[first : first + n])}
@@ -176,7 +181,9 @@ def _numbers(name: str, values: Any) -> npt.NDArray[np.int64]:
     column = None if isinstance(values, np.ndarray) else _arrow_column(name, values)
     if column is not None:
         values = column
-    elif not isinstance(values, (str, bytes)) and np.ndim(values) == 0:  # one for all rows
+    elif isinstance(values, np.ndarray) and values.ndim == 0:
+        values = values[None]
+    elif not isinstance(values, (str, bytes, Iterable)):  # one for all rows
         values = [values]
     array = times(name, values) if name in _TIMES else int64s(name, values)
     if array.size and (int(array.max()) > _largest(name) or int(array.min()) < -_largest(name) - 1):

@@ -13,7 +13,15 @@ from mqindex.columns.keys import text_of
 from mqindex.errors import CapacityError, MQIndexError
 from mqindex.rocketmq.log.write_rules import WriteRules, host_bytes
 
-__all__ = ["PUT_OK", "AppendMessageResult", "NewMessage", "encode_message", "properties_block", "refused", "require_message"]
+__all__ = [
+    "PUT_OK",
+    "AppendMessageResult",
+    "NewMessage",
+    "encode_message",
+    "properties_block",
+    "refused",
+    "require_message",
+]
 
 PUT_OK: Final = "PUT_OK"
 _TRANSIENT = "__RMQ.TRANSIENT."  # names that begin so are never stored

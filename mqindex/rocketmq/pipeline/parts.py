@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mqindex.columns.limits import several_names
+
 __all__ = ["PARTS", "check_parts"]
 
 PARTS = ("index", "consumequeue")
@@ -12,9 +14,7 @@ PARTS = ("index", "consumequeue")
 
 def check_parts(parts: Iterable[str] | None) -> frozenset[str]:
     """The chosen parts; one that this version cannot build is refused."""
-    if isinstance(parts, str):
-        raise TypeError(f"parts: expected a sequence of names, got one str, {parts!r:.80}")
-    wanted = frozenset(PARTS if parts is None else parts)
+    wanted = frozenset(PARTS if parts is None else several_names("parts", parts))
     if not wanted or wanted - set(PARTS):
         got = ", ".join(sorted(wanted - set(PARTS))) or "none"
         raise ValueError(f"parts: expected some of {', '.join(PARTS)}, got {got}")

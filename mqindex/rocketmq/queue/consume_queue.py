@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import are_sound, check_units, decode_units
-from mqindex._native.numbers import milliseconds, whole_number
+from mqindex._native.numbers import int64, milliseconds, whole_number
 from mqindex._native.owner import Owner
 from mqindex._native.queue_view import QueueView
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
+from mqindex.columns.limits import whole_count, whole_number_from
 from mqindex.errors import ReadOnlyFileError, path_of
 from mqindex.files import disk
 from mqindex.files.closable import Closable
@@ -282,6 +283,10 @@ class ConsumeQueue(Closable):
         if boundary not in (None, "lower", "upper"):
             raise ValueError(f"boundary: expected None, 'lower' or 'upper', got {boundary!r}")
         ms = milliseconds("ms", ms)
+        from mqindex.rocketmq.log.commit_log import CommitLog  # here: who reads units alone does not wait for it
+
+        if not isinstance(commit_log, CommitLog):
+            raise TypeError(f"commit_log: expected a CommitLog, got {commit_log!r:.80}")
         low, end = self.min_offset_in_queue, self._look()
         return offset_by_time(self._units, low, end, ms, commit_log, boundary)
 
@@ -325,9 +330,9 @@ class ConsumeQueue(Closable):
         Source: RocketMQ 4.9.3 `ConsumeQueue.putMessagePositionInfo`.
         """
         unit = np.zeros(1, UNIT)
-        unit["phy_offset"], unit["size"] = whole_number("phy_offset", phy_offset), whole_number("size", size)
-        unit["tags_code"] = whole_number("tags_code", tags_code)
-        unit["queue_offset"] = whole_number("queue_offset", queue_offset)
+        unit["phy_offset"], unit["size"] = whole_count("phy_offset", phy_offset), whole_number_from(1, "size", size)
+        unit["tags_code"] = int64("tags_code", whole_number("tags_code", tags_code))
+        unit["queue_offset"] = int64("queue_offset", whole_number("queue_offset", queue_offset))
         return self.put_units(unit).written == 1
 
     def put_units(self, units: npt.NDArray[Any]) -> PutUnits:

@@ -22,7 +22,7 @@ from mqindex.rocketmq.log.log_files import Skipped
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_files import UnitFiles, file_size_of, given_file_size, list_queue_files
-from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
+from mqindex.rocketmq.queue.queue_names import QueueName, given_queue, name_problem
 from mqindex.rocketmq.queue.queue_units import QueueBounds, bounds_of_files
 from mqindex.rocketmq.rocksdb import is_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.wrong_place import refuse_other_place
@@ -144,6 +144,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:  # type: ignore[override]
         """The queue; None: there is none."""
         self._require_open()
+        topic, queue_id = given_queue(topic, queue_id)
         with self._lock:
             queue = self._open.get((topic, queue_id))
             if queue is None and name_problem(topic, queue_id) is None:
@@ -159,6 +160,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         ------
         FormatError : the topic, which may come from a log, cannot be a directory's name
         """
+        topic, queue_id = given_queue(topic, queue_id)
         queue = self.get(topic, queue_id)
         if queue is not None:
             return queue

@@ -5,12 +5,23 @@ Source: RocketMQ 4.9.3 `ConsumeQueue` (`<store>/consumequeue/<topic>/<queueId>/`
 
 from __future__ import annotations
 
-__all__ = ["QueueName", "name_problem"]
+from typing import Any
+
+from mqindex._native.numbers import whole_number
+from mqindex.columns.keys import text_of
+from mqindex.columns.limits import INT_MAX
+
+__all__ = ["QueueName", "given_queue", "name_problem"]
 
 QueueName = tuple[str, int]
 """(topic, queue_id)."""
 
 _MAX_BYTES = 255
+
+
+def given_queue(topic: Any, queue_id: Any) -> QueueName:
+    """The queue that a caller names; `TypeError`, naming the argument: no text, or no whole number."""
+    return text_of("topic", topic), whole_number("queue_id", queue_id)
 
 
 def name_problem(topic: str, queue_id: int) -> str | None:
@@ -21,6 +32,8 @@ def name_problem(topic: str, queue_id: int) -> str | None:
     """
     if queue_id < 0:
         return "a negative queue id"
+    if queue_id > INT_MAX:
+        return f"a queue id above {INT_MAX}"
     if "/" in topic:
         return "a topic with a path separator"
     if topic in ("", ".", "..") or "\0" in topic:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import decode_units, select_tags
+from mqindex._native.numbers import whole_number
+from mqindex.columns.limits import several
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS
 from mqindex.rocketmq.queue.queue_files import Stretch
 from mqindex.rocketmq.queue.queue_units import tag_hash
@@ -24,9 +26,8 @@ _Hashes = npt.NDArray[np.int32]
 
 def wanted_hashes(tags: Iterable[str | int]) -> _Hashes:
     """int32[k] of tags that are strings, or their hashes already."""
-    if isinstance(tags, (str, bytes)):
-        raise TypeError(f"tags: expected several tags or hashes, got the single {tags!r}")
-    hashes = [tag_hash(tag) if isinstance(tag, str) else int(tag) for tag in tags]
+    given = several("tags", tags, "several tags or hashes")
+    hashes = [tag_hash(tag) if isinstance(tag, str) else whole_number("tags", tag) for tag in given]
     return np.array([(tag & 0xFFFFFFFF ^ 0x80000000) - 0x80000000 for tag in hashes], np.int32)
 
 

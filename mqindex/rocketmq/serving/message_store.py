@@ -33,7 +33,7 @@ from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
-from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.queue.queue_names import QueueName, given_queue
 from mqindex.rocketmq.rocksdb import queues_in_rocksdb, refuse_config_in_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.get_message import (
     GetMessageResult,
@@ -359,7 +359,7 @@ class MessageStore(Closable):
 
     def consume_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The consume queue of `topic` and `queue_id`; None: there is none."""
-        return self._queue(topic, queue_id)
+        return self._queue(*given_queue(topic, queue_id))
 
     @property
     def consumer_offsets(self) -> ConsumerOffsets:
