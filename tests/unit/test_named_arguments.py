@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -158,3 +159,14 @@ def test_an_index_has_a_size_of_java(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"^new_size: expected a whole number from 0 to 2147483647, got "):
             index.resize(2**63)
         assert len(index) == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [ConsumeQueue.open, ConsumeQueueTable.open, rocketmq.ConsumeQueueExt.open, rocketmq.BatchConsumeQueue.open],
+)
+def test_a_queue_that_is_not_there_says_nothing_of_the_log(tmp_path: Path, call: Call) -> None:
+    """It said that the commit log is to be there, and which option says where the log is."""
+    with pytest.raises(FileNotFoundError) as raised:
+        call(tmp_path / "none")
+    assert (raised.value.strerror, raised.value.filename) == (os.strerror(errno.ENOENT), str(tmp_path / "none"))

@@ -22,6 +22,7 @@ __all__ = [
     "holes",
     "last_file_with_frames",
     "list_log_files",
+    "numbered_files",
     "survey_directories",
 ]
 
@@ -67,7 +68,16 @@ def list_log_files(directories: Sequence[str | os.PathLike[str]]) -> list[LogFil
 
 
 def survey_directories(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
-    """The files of a log, and what was skipped and why.
+    """The files of a log, and what was skipped and why."""
+    try:
+        return numbered_files(directories)
+    except FileNotFoundError as error:
+        said = f"{os.strerror(errno.ENOENT)}; {_ELSEWHERE}"
+        raise FileNotFoundError(errno.ENOENT, said, error.filename) from None
+
+
+def numbered_files(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile], list[Skipped]]:
+    """Files whose names are their starts, of a log or a queue, and what was skipped and why.
 
     A file that is missing between others is missed twice before it counts: brokers delete old files and make new ones
     while directories are listed, and what has begun at a deleted file is listed without it the second time.
@@ -97,7 +107,7 @@ def _listed(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile
         for entry in entries:
             _take(entry, found, skipped)
     if missing and (len(missing) == len(directories) or len(found) >= len(directories)):
-        raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}; {_ELSEWHERE}", missing[0])
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), missing[0])
     return _without_overlap([found[start] for start in sorted(found)], skipped), skipped
 
 

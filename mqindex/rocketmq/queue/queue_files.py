@@ -20,7 +20,7 @@ from mqindex.files.file_maps import FileMaps
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
-from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
+from mqindex.rocketmq.log.log_files import LogFile, Skipped, numbered_files
 
 __all__ = [
     "End",
@@ -59,7 +59,7 @@ def subdirectories(directory: str) -> list[str]:
 
 def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile], list[Skipped]]:
     """The files of a queue's directory by their start, and what was skipped and why."""
-    files, skipped = survey_directories([directory])
+    files, skipped = numbered_files([directory])
     skipped = [one for one in skipped if not one.at]  # whole files: a queue's file that is too long ends at the next
     odd = [file for file in files if file.start % unit_size]
     if odd:
