@@ -46,7 +46,7 @@ def rebuild(spark: SparkSession, store: StrPath, out: StrPath, **options: Any) -
     >>> rebuild(spark, store, "rebuilt").entries
     1466
     """
-    return rocketmq.rebuild(local_path(store), local_path(out), engine=SparkEngine(spark), **options)
+    return rocketmq.rebuild(local_path(store, "store"), local_path(out, "out"), engine=SparkEngine(spark), **options)
 
 
 def repair(spark: SparkSession, store: StrPath, **options: Any) -> RepairReport:
@@ -57,7 +57,7 @@ def repair(spark: SparkSession, store: StrPath, **options: Any) -> RepairReport:
     >>> repair(spark, store, dry_run=True).ok
     False
     """
-    return rocketmq.repair(local_path(store), engine=SparkEngine(spark), **options)
+    return rocketmq.repair(local_path(store, "store"), engine=SparkEngine(spark), **options)
 
 
 def verify(spark: SparkSession, store: StrPath, **options: Any) -> Report:
@@ -68,7 +68,7 @@ def verify(spark: SparkSession, store: StrPath, **options: Any) -> Report:
     >>> [finding.kind for finding in verify(spark, store).findings]
     ['missing-entries']
     """
-    return rocketmq.verify(local_path(store), engine=SparkEngine(spark), **options)
+    return rocketmq.verify(local_path(store, "store"), engine=SparkEngine(spark), **options)
 
 
 def build_index(
@@ -117,7 +117,9 @@ def build_index(
     """
     started = time.perf_counter()
     hash_slot_num, index_num = layout.whole_geometry(hash_slot_num, index_num)
-    engine, place = SparkEngine(df.sparkSession), os.path.abspath(local_path(out))
+    if not callable(getattr(df, "mapInArrow", None)):
+        raise TypeError(f"df: expected a DataFrame of Spark, got {type(df).__name__}")
+    engine, place = SparkEngine(df.sparkSession), os.path.abspath(local_path(out, "out"))
     entries = _entry_columns(df)
     asked = require_seen(engine, [os.path.dirname(place)])
     run_one(asked, _begin, (place, overwrite), "check the place")

@@ -74,6 +74,7 @@ _examined: weakref.WeakKeyDictionary[Any, Workers] = weakref.WeakKeyDictionary()
 
 def is_local(spark: SparkSession) -> bool:
     """True where the workers are on this machine, as far as the session shows."""
+    require_session(spark)
     if is_connect(spark):
         return bool(os.environ.get("SPARK_LOCAL_REMOTE"))  # this process started the server itself
     return str(spark.sparkContext.master).startswith("local")

@@ -65,7 +65,8 @@ class Conf:
 
 
 def a_session(connect: bool) -> Any:
-    names = {"conf": Conf(), "sparkContext": type("Context", (), {"master": "spark://m:7077", "pythonExec": "python3"})}
+    context = type("Context", (), {"master": "spark://m:7077", "pythonExec": "python3"})
+    names = {"conf": Conf(), "sparkContext": context, "createDataFrame": list}
     made = type("Session", (), names)
     made.__module__ = "pyspark.sql.connect.session" if connect else "pyspark.sql.session"
     return made()

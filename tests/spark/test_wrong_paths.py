@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import LongType, StructField, StructType
 
+from mqindex import rocketmq
 from mqindex.errors import BadMagicError, FileStateError, GeometryError
 from mqindex.rocketmq import IndexService
-from mqindex.spark import build_partition, offset_for_timestamp, select_partition, select_phy_offset
+from mqindex.spark import SparkEngine, build, build_partition, offset_for_timestamp, select_partition, select_phy_offset
 from mqindex.spark.functions import rocketmq as functions
 from mqindex.spark.functions.rocketmq import Lookup
 from mqindex.spark.sources import register as sources
@@ -352,3 +354,24 @@ def test_a_topic_may_have_the_name_of_a_part(name: str, store: Path) -> None:
     shutil.copytree(store / "consumequeue" / "Topic0", store / "consumequeue" / name)
     here = rows(sources.ConsumeQueueSource, store / "consumequeue", topic="Topic0")
     assert rows(sources.ConsumeQueueSource, store / "consumequeue") == before + here > before
+
+
+@pytest.mark.parametrize("wrong", [None, "local[2]", 5])
+def test_what_is_no_session_and_no_frame_is_told(wrong: Any, store: Path, tmp_path: Path) -> None:
+    """It was an `AttributeError`; and a path was of the argument `path`, which these have not."""
+    calls: list[Callable[[], object]] = [
+        lambda: build.verify(wrong, store),
+        lambda: build.repair(wrong, store),
+        lambda: build.rebuild(wrong, store, tmp_path / "out"),
+        lambda: rocketmq.verify(store, engine=SparkEngine(wrong)),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=r"^spark: expected a SparkSession, got "):
+            call()
+    with pytest.raises(TypeError, match=r"^df: expected a DataFrame of Spark, got "):
+        build.build_index(wrong, tmp_path / "out")
+    with pytest.raises(ValueError, match=r"^store: s3:// is not read by this version"):
+        build.verify(wrong, "s3://bucket/store")
+    with pytest.raises(ValueError, match=r"^out: s3:// is not read by this version"):
+        build.rebuild(wrong, store, "s3://bucket/out")
+    assert not (tmp_path / "out").exists()
