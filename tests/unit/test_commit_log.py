@@ -166,8 +166,8 @@ def test_columns_come_in_the_order_asked_for(tmp_path: Path) -> None:
         assert next(log.scan(columns=[])).num_rows > 0
 
 
-@pytest.mark.parametrize("unknown", ["nope", "Topic", 3])
-def test_unknown_column_is_refused_at_once_with_the_known_ones(unknown: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("unknown", ["nope", "Topic"])
+def test_unknown_column_is_refused_at_once_with_the_known_ones(unknown: str, tmp_path: Path) -> None:
     with CommitLog.open(tmp_path) as log:
         with pytest.raises(ValueError, match=rf"topic, queue_id.*{unknown!r}"):
             log.scan(columns=["topic", unknown])
