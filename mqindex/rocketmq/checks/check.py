@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mqindex._words import plural
-from mqindex.errors import MQIndexError
+from mqindex.errors import MQIndexError, was_cut
 from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout, store
@@ -119,6 +119,8 @@ def _check_file(check: FileCheck) -> Checked:
             checked = _against_log(check, index, log, faults)
             return replace(checked, shape=index_shape(index)) if check.measure else checked
     except MQIndexError as error:
+        if was_cut(error) and error.path != check.path:
+            raise  # of the log: it says nothing about the index file
         return _bad(check, catalogue.INDEX_UNREADABLE.finding(check.path, error=error))
 
 

@@ -58,8 +58,9 @@ def _stops(spans: Sequence[LogSpan], damage: Sequence[Damage], *, check_crc: boo
     of_file, found = {span.path: span for span in spans}, []
     for one in damage:
         try:
-            with MappedFile.open(one.path) as log:
-                at = _stop(log, of_file[one.path], one, check_crc=check_crc)
+            span = of_file[one.path]
+            with span.open() as log:
+                at = _stop(log, span, one, check_crc=check_crc)
         except FileNotFoundError:  # expired meanwhile
             continue
         if at is not None:
@@ -87,7 +88,7 @@ def _stop(log: MappedFile, span: LogSpan, damage: Damage, *, check_crc: bool) ->
 def _messages_from(span: LogSpan, tags: Tags, phy_offset: int) -> int:
     """How many messages of a file are there from an offset on."""
     try:
-        with MappedFile.open(span.path) as log:
+        with span.open() as log:
             at = max(phy_offset, span.file_start)
             return drained(FileWalk(log, replace(span, last=False), at, span.stop, tags=tags)).messages
     except FileNotFoundError:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from mqindex._native.commit_log import find_frame
 from mqindex.engines import Engine
 from mqindex.errors import FileStateError, GeometryError
-from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
@@ -158,7 +157,7 @@ def tags_matter(engine: Engine, found: Survey, stretches: Iterable[Stretch]) -> 
 
 def _tags_matter(split: Split) -> bool:
     try:
-        log = MappedFile.open(split.span.path)
+        log = split.span.open()
     except FileNotFoundError:  # a broker deleted it meanwhile
         return False
     with log:

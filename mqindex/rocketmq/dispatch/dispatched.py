@@ -131,7 +131,7 @@ def _frame_size(files: Sequence[LogFile], at: int) -> int | None:
         return None
     for file in files:
         if file.start <= at < file.stop:
-            with MappedFile.open(file.path) as log:
+            with file.open() as log:
                 frames, valid = scan_at(log.map, file.start, np.array([at], np.int64))
             if valid[0]:
                 return int(frames["size"][0])
@@ -155,5 +155,5 @@ def _tags_codes(files: Sequence[LogFile], at: int, rules: QueueRules) -> list[in
 @contextmanager
 def _file_of(files: Sequence[LogFile], at: int) -> Iterator[tuple[MappedFile, int]]:
     (file,) = (file for file in files if file.start <= at < file.stop)
-    with MappedFile.open(file.path) as log:
+    with file.open() as log:
         yield log, file.start

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from mqindex.columns.keys import key_hash
 from mqindex.errors import MQIndexError
-from mqindex.files.mapped_file import MappedFile
 from mqindex.health import Text
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.log.message import Message, read_message
@@ -45,7 +44,7 @@ def name_samples(wanted: Wanted) -> dict[int, Named]:
 
 def _read(span: LogSpan, phy_offset: int) -> Message | None:
     try:
-        with MappedFile.open(span.path) as file:
+        with span.open() as file:
             return read_message(file.map, span.file_start, phy_offset, span.path)
     except (MQIndexError, OSError):
         return None

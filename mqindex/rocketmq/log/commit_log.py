@@ -26,7 +26,7 @@ from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, data_end, last_file_with_frames, list_log_files
 from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
-from mqindex.rocketmq.log.log_scan import DamagedStretch, end_of_file, first_frame, open_whole, require_whole, scan_file
+from mqindex.rocketmq.log.log_scan import DamagedStretch, end_of_file, first_frame, require_whole, scan_file
 from mqindex.rocketmq.log.log_writer import LogWriter
 from mqindex.rocketmq.log.message import Message, read_message
 from mqindex.rocketmq.log.message_columns import MessageColumns
@@ -415,7 +415,7 @@ class CommitLog(Closable):
 
     def _map_of(self, file: LogFile) -> Mapping:
         self._require_open()
-        mapped = self._maps.get(file.path, lambda _: open_whole(file))
+        mapped = self._maps.get(file.path, lambda _: file.open())
         require_whole(file, mapped)
         return mapped.map
 

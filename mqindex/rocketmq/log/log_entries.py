@@ -20,6 +20,7 @@ from mqindex._native.commit_log import find_frame
 from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
+from mqindex.rocketmq.log.log_files import map_log_file
 
 __all__ = [
     "ALL_TAGS",
@@ -97,6 +98,10 @@ class LogSpan:
     file_start: int
     stop: int
     last: bool = False
+
+    def open(self) -> MappedFile:
+        """Map the file; `TruncatedFileError`: somebody cut its frames meanwhile."""
+        return map_log_file(self.path, self.stop - self.file_start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,11 +318,12 @@ class LogEntries(Closable):
     def _map(self, span: LogSpan) -> MappedFile:
         if self._open is None or self._open[0] != span:
             self.close()
-            self._open = span, MappedFile.open(span.path)
+            self._open = span, span.open()
         return self._open[1]
 
     def close(self) -> None:
-        """Unmap; a later call maps again."""
+        """Unmap; a later call maps again. `TruncatedFileError`: the file was cut, and may have been read as zeros."""
         if self._open is not None:
-            self._open[1].close()
-            self._open = None
+            (_, file), self._open = self._open, None
+            with file:
+                pass

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mqindex._native.commit_log import find_frame
+from mqindex.errors import TruncatedFileError
 from mqindex.files.entries import leads_to_file
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.sparse import SparseFile
@@ -22,6 +23,7 @@ __all__ = [
     "holes",
     "last_file_with_frames",
     "list_log_files",
+    "map_log_file",
     "numbered_files",
     "survey_directories",
 ]
@@ -47,6 +49,10 @@ class LogFile:
         """The phy offset after its last byte."""
         return self.start + self.size
 
+    def open(self) -> MappedFile:
+        """Map it; `TruncatedFileError`: somebody cut it meanwhile."""
+        return map_log_file(self.path, self.size)
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -56,6 +62,28 @@ class Skipped:
     reason: str
     twin: str | None = None  # the file that has its place
     at: int = 0  # the byte from which on it is left out: there the twin begins
+
+
+def map_log_file(path: str, size: int) -> MappedFile:
+    """Map a file that holds `size` bytes of a log; `TruncatedFileError`: it was cut since it was found to do so."""
+    try:
+        mapped = MappedFile.open(path)
+    except TruncatedFileError as error:
+        raise _cut(path, size, error.got) from None
+    if mapped.size < size:
+        mapped.close()
+        raise _cut(path, size, mapped.size)
+    return mapped
+
+
+def _cut(path: str, size: int, got: int) -> TruncatedFileError:
+    return TruncatedFileError(
+        "the log was cut while it was read",
+        path=path,
+        expected=f"{size} bytes or more",
+        got=got,
+        hint="run it again once nothing writes to it",
+    )
 
 
 def list_log_files(directories: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
@@ -171,5 +199,5 @@ def _holds_frames(file: LogFile) -> bool:
     stop = file.start + min(file.size, data_end(file.path))
     if stop == file.start:
         return False
-    with MappedFile.open(file.path) as log:
+    with file.open() as log:
         return find_frame(log.map, file.start, file.start, stop) >= 0

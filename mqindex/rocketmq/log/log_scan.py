@@ -15,7 +15,7 @@ from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 
-__all__ = ["DamagedStretch", "end_of_file", "first_frame", "open_whole", "require_whole", "scan_file"]
+__all__ = ["DamagedStretch", "end_of_file", "first_frame", "require_whole", "scan_file"]
 
 _LOOK_BACK = 16 << 20  # more than a message may have: 4 MiB and 64 KiB by default
 
@@ -48,7 +48,7 @@ def scan_file(
     last : it is the last one of its log: there the first bad record is the end, and bodies are checked. looking :
         called before each batch; what it raises ends the scan. damaged : called for what cannot be read.
     """
-    with open_whole(file) as mapped:
+    with file.open() as mapped:
         stop, data_stop = min(stop, file.stop), file.start + min(data_end(file.path), file.size)
         at = file.start if start <= file.start else first_frame(mapped.map, file.start, start, min(stop, data_stop))
         while at >= 0:
@@ -91,22 +91,11 @@ def end_of_file(file: LogFile, at: int | None = None) -> int:
 
     at : where to begin: where a message begins, or may begin by now; None: the file's begin
     """
-    with open_whole(file) as mapped:
+    with file.open() as mapped:
         walk = Extractor(mapped.map, file.start, file.start if at is None else at, file.stop, check_crc=True)
         for _ in walk:
             require_whole(file, mapped)
     return walk.end
-
-
-def open_whole(file: LogFile) -> MappedFile:
-    """A map of the file; `TruncatedFileError`: it is shorter than it was when it was listed."""
-    mapped = MappedFile.open(file.path)
-    try:
-        require_whole(file, mapped)
-    except BaseException:
-        mapped.close()
-        raise
-    return mapped
 
 
 def require_whole(file: LogFile, mapped: MappedFile) -> None:

@@ -78,7 +78,7 @@ def find_after_end(engine: Engine, spans: Sequence[LogSpan], fault: Damage | Non
 
 def _after_end(item: tuple[LogSpan, int]) -> list[Finding]:
     span, end = item
-    with MappedFile.open(span.path) as log:
+    with span.open() as log:
         frames = _whole_frames(log, span, end)
         stale = frames > 0 or _any_byte(log, end - span.file_start, span.stop - span.file_start)
     if frames:

@@ -46,7 +46,7 @@ AnyWalk = TypeVar("AnyWalk", bound=SplitWalk)
 def walk_split(split: SplitRange, work: Callable[[MappedFile, int], AnyWalk], nothing: AnyWalk) -> AnyWalk:
     """Map the file and find the first frame: `work(log, first)`. `nothing`: where there is no frame, or no file."""
     try:
-        log = MappedFile.open(split.span.path)
+        log = split.span.open()
     except FileNotFoundError:
         return replace(nothing, gone=True)
     with log:

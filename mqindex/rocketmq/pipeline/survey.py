@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from mqindex.errors import FileStateError, GeometryError
 from mqindex.files import disk, lock
-from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.index import geometry
@@ -238,7 +237,7 @@ def estimated_entries(found: Survey) -> tuple[int, int]:
     spans = [found.spans[at] for at in sorted({0, len(found.spans) // 2, len(found.spans) - 1})] if found.spans else []
     read = entries = units = 0
     for span in spans:
-        with MappedFile.open(span.path) as log:
+        with span.open() as log:
             stop = min(span.stop, span.file_start + _SAMPLE_BYTES)
             table = found.queues.rules.table()
             walk = FileWalk(log, replace(span, last=False), span.file_start, stop, tags=found.tags, queues=table)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from mqindex.errors import MQIndexError
+from mqindex.errors import MQIndexError, was_cut
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -155,7 +155,9 @@ class IndexedTags:
         try:
             with IndexFile.open_known(self.index_files[number], self.pair) as index:
                 return question(index)
-        except MQIndexError:
+        except MQIndexError as error:
+            if was_cut(error) and error.path != self.index_files[number]:
+                raise  # of the log: it says nothing about the index file
             return None
         except OSError as error:
             if was_deleted(error):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mqindex.errors import FormatError, MQIndexError
+from mqindex.errors import FormatError, MQIndexError, was_cut
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Value
@@ -145,9 +145,11 @@ def log_traces(spans: Sequence[LogSpan]) -> LogTraces:
     if not spans:
         return LogTraces()
     try:
-        with MappedFile.open(spans[-1].path) as log:
+        with spans[-1].open() as log:
             return _traces(log, spans[-1])
-    except MQIndexError:
+    except MQIndexError as error:
+        if was_cut(error):
+            raise
         return LogTraces()
 
 

@@ -1,0 +1,84 @@
+"""A file of the log that somebody cuts while a store is read: one sentence that names it, and nothing is published."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.engines import LocalEngine
+from mqindex.errors import TruncatedFileError
+from mqindex.files.mapped_file import MappedFile
+from mqindex.rocketmq import rebuild, repair, verify
+from tests.support.small_store import OPTIONS, make_small_store
+from tests.support.tree import contents
+
+ONE = LocalEngine(1)
+CALLS: dict[str, Callable[[Path], Any]] = {
+    "verify": lambda root: verify(root, engine=ONE, **OPTIONS),
+    "version unknown": lambda root: verify(
+        root, engine=ONE, **{name: value for name, value in OPTIONS.items() if name != "broker_version"}
+    ),
+    "dry run": lambda root: repair(root, dry_run=True, engine=ONE, **OPTIONS),
+    "repair": lambda root: repair(root, engine=ONE, **OPTIONS),
+    "rebuild": lambda root: rebuild(root, root.parent / "out", engine=ONE, **OPTIONS),
+}
+
+
+class Cutter:
+    """Cuts a file of the log just before it is mapped for the n-th time, and remembers it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = self.size = 0
+        self.cut: str | None = None
+        self._open = MappedFile.open
+        monkeypatch.setattr(MappedFile, "open", self.open)
+
+    def open(self, path: str, **given: Any) -> MappedFile:
+        if os.path.basename(os.path.dirname(path)) == "commitlog":
+            self.left -= 1
+            if self.left == 0:
+                self.cut = path
+                os.truncate(path, self.size)
+        return self._open(path, **given)
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[Callable[[], Path]]:
+    made = 0
+
+    def make() -> Path:
+        nonlocal made
+        made += 1
+        root = make_small_store(tmp_path / str(made) / "store")
+        sorted((root / "index").iterdir())[1].write_bytes(bytes(10))  # so that there is something to repair
+        return root
+
+    return make
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_error_names_the_file_that_was_cut(
+    stores: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It was "start: expected 98304..105344, the file's phy offsets", or a rebuild of what was left."""
+    cutter, n = Cutter(monkeypatch), 0
+    while True:
+        n += 1
+        root = stores()
+        cutter.left, cutter.size, cutter.cut = n, (0, 100, 1100)[n % 3], None
+        before = contents(root / "index")
+        try:
+            CALLS[name](root)
+        except TruncatedFileError as error:
+            assert error.path == cutter.cut, n
+            assert "was cut while it was read" in str(error), n
+            assert contents(root / "index") == before, n
+            assert not (root.parent / "out").exists(), n
+        else:
+            assert cutter.cut is None, n
+            break
+    assert n > 3
