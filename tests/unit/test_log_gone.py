@@ -105,3 +105,64 @@ def test_a_rebuild_says_that_the_log_ends_before_the_index(tmp_path: Path, lost:
     assert warning.path == str(root / "commitlog" / f"{2048:020d}")
     assert "its last file, which ends at 4096" in str(warning)
     assert "if another volume or a DLedger log has its later part, these messages are not in it" in str(warning)
+
+
+FAR = 7 * 10**16
+
+
+def damage(path: Path, at: int, value: int) -> None:
+    """Eight bytes of a file."""
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(value.to_bytes(8, "big"))
+
+
+def of_queues(root: Path) -> list[Path]:
+    return sorted(path for path in (root / "consumequeue").rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("number", [0, 2, -1])
+def test_one_damaged_header_does_not_make_the_log_end_early(tmp_path: Path, number: int) -> None:
+    """It was "messages up to phy offset 70000000000000000"."""
+    root = make_small_store(tmp_path / "store")
+    damage(sorted((root / "index").iterdir())[number], 24, FAR)
+    assert rebuild(root, tmp_path / "out", engine=ONE, **OPTIONS).findings == []
+
+
+def test_one_damaged_unit_does_not_make_the_log_end_early(tmp_path: Path) -> None:
+    root = make_small_store(tmp_path / "store")
+    shutil.rmtree(root / "index")
+    damage(of_queues(root)[0], 0, FAR)
+    assert rebuild(root, tmp_path / "out", engine=ONE, **OPTIONS).findings == []
+
+
+def test_the_queues_say_it_where_the_header_is_damaged(tmp_path: Path) -> None:
+    root = make_small_store(tmp_path / "store")
+    for path in sorted((root / "index").iterdir()):
+        damage(path, 24, FAR)
+    for path in sorted((root / "commitlog").iterdir())[2:]:
+        path.unlink()
+    (warning,) = rebuild(root, tmp_path / "out", engine=ONE, **OPTIONS).findings
+    assert warning.kind == "log-missing"
+    assert str(FAR) not in str(warning)
+    assert "as consumequeue/" in str(warning)
+
+
+def test_one_damaged_header_is_no_directory_that_is_missing(store: tuple[Path, list[Path]]) -> None:
+    """A directory whose turn had not come: a repair refused, as if its volume were not mounted."""
+    root, places = store
+    empty = root.parent / "d"
+    empty.mkdir()
+    damage(sorted((root / "index").iterdir())[-1], 24, FAR)
+    assert "log-missing" not in {kind for _, kind, _ in told(root, [*places, empty])}
+    assert repair(root, commitlog=[*places, empty], engine=ONE, **OPTIONS).ok
+
+
+def test_one_damaged_header_is_no_begin_that_is_missing(store: tuple[Path, list[Path]]) -> None:
+    root, places = store
+    for path in places[0].iterdir():
+        path.unlink()
+    for path in sorted((root / "index").iterdir())[:3]:
+        path.unlink()
+    damage(sorted((root / "index").iterdir())[0], 24, 1)
+    assert "log-missing" not in {kind for _, kind, _ in told(root, places)}

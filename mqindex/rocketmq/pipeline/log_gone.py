@@ -11,10 +11,13 @@ import os
 from collections.abc import Iterator, Sequence
 
 from mqindex._words import plural
+from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.files.regular import reading
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, store
+from mqindex.rocketmq.index.geometry import candidates
+from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE, IndexHeader
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.log.log_files import LogFile, list_log_files
@@ -45,7 +48,7 @@ def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequen
     if not empty:
         return None
     hole = next((one.stop for one, two in itertools.pairwise(spans) if one.stop < two.file_start), None)
-    if hole is None and _newest_indexed(options) >= spans[-1].stop:
+    if hole is None and any(end >= spans[-1].stop and _reaches(path, end) for path, end in _indexed(options)):
         hole = spans[-1].stop
     if hole is None:
         return None  # a directory whose turn has not come yet
@@ -63,8 +66,7 @@ def find_perhaps_gone(options: StoreOptions, spans: Sequence[LogSpan]) -> list[F
     if not empty or not spans:
         return []
     begin = spans[0].file_start
-    ends = [end for _, end in _indexed(options)]
-    before = sum(end < begin for end in ends[:-1])
+    before = sum(end < begin and _reaches(path, end, begin) for path, end in [*_indexed(options)][:-1])
     if not before:
         return []
     got = (
@@ -74,18 +76,25 @@ def find_perhaps_gone(options: StoreOptions, spans: Sequence[LogSpan]) -> list[F
 
 
 def find_ends_early(options: StoreOptions) -> list[Finding]:
-    """A warning where the index, or without one the queues, go on after the last file of the log.
+    """A warning where the index or the queues go on after the last file of the log.
 
     That file is looked for last: a broker makes it before its first message, and then the entries.
     """
-    newest = max(((end, path) for path, end in _indexed(options)), default=None)
-    if newest is None:
-        newest = max(_first_units(options), default=(-1, ""))
+    indexed = sorted(((end, path) for path, end in _indexed(options)), reverse=True)
+    units = sorted(_first_units(options), reverse=True)
     files = list_log_files(options.commitlog)
-    if not files or newest[0] < files[-1].stop:
+    if not files:
+        return []
+    stop = files[-1].stop
+    beyond = itertools.chain(
+        ((end, path) for end, path in indexed if end >= stop and _reaches(path, end)),
+        ((at, path) for at, path in units if at >= stop and _goes_on(path, at)),
+    )
+    newest = next(beyond, None)
+    if newest is None:
         return []
     expected = f"messages up to phy offset {newest[0]}, as {os.path.relpath(newest[1], options.root)} says"
-    got = f"its last file, which ends at {files[-1].stop}"
+    got = f"its last file, which ends at {stop}"
     return [catalogue.LOG_ENDS_EARLY.finding(files[-1].path, expected=expected, got=got)]
 
 
@@ -126,15 +135,41 @@ def _witnesses(options: StoreOptions) -> Iterator[str]:
     yield from (path for _, path in _first_units(options))
 
 
-def _newest_indexed(options: StoreOptions) -> int:
-    return max((end for _, end in _indexed(options)), default=-1)
-
-
 def _indexed(options: StoreOptions) -> Iterator[tuple[str, int]]:
-    """Index files with entries, and the phy offset of the last one."""
+    """Index files with entries, and the phy offset of the last one as the header says it."""
     for path in store.index_paths(options.index):
         if disk.is_file(path):
             with reading(path) as file:
                 head = file.read(INDEX_HEADER_SIZE)
             if len(head) == INDEX_HEADER_SIZE and (header := IndexHeader.from_bytes(head)).index_count > 1:
                 yield path, header.end_phy_offset
+
+
+def _reaches(path: str, phy_offset: int, stop: int = 2**63) -> bool:
+    """Whether the last of an index file's own entries is at a phy offset or after it, but before `stop`.
+
+    One header that is damaged may say anything: it alone is no sign that the log is missing.
+    """
+    try:
+        for pair in candidates(path, thorough=False):
+            with IndexFile.open_known(path, pair) as index:
+                if phy_offset <= _last_entry(index) < stop:
+                    return True
+    except MQIndexError:
+        pass  # verify says what it is
+    return False
+
+
+def _last_entry(index: IndexFile) -> int:
+    """The phy offset of the entry that was written last, wherever `optimize` has brought it."""
+    count = index.header.index_count
+    last = int(index.entries(count - 1, count)["phy_offset"][0])
+    return max(last, index.order().last_phy_offset)
+
+
+def _goes_on(path: str, phy_offset: int) -> bool:
+    """Whether the second unit of a queue's file, if there is one, is after the first; else one of them is damaged."""
+    with reading(path) as file:
+        file.seek(QUEUE_UNIT_SIZE)
+        unit = file.read(QUEUE_UNIT_SIZE)
+    return not any(unit) or int.from_bytes(unit[:8], "big", signed=True) > phy_offset
