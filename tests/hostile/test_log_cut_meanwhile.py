@@ -13,8 +13,11 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import TruncatedFileError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import rebuild, repair, verify
+from mqindex.rocketmq.dispatch.follow import follow
+from tests.support.growing_store import OPTIONS as FOLLOWED
+from tests.support.growing_store import GrowingStore, Turns
 from tests.support.small_store import OPTIONS, make_small_store
-from tests.support.tree import contents
+from tests.support.tree import contents, index_bytes, queue_bytes
 
 ONE = LocalEngine(1)
 CALLS: dict[str, Callable[[Path], Any]] = {
@@ -81,4 +84,26 @@ def test_the_error_names_the_file_that_was_cut(
         else:
             assert cutter.cut is None, n
             break
+    assert n > 3
+
+
+def test_a_follower_repairs_and_goes_on_whenever_the_log_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut while it was repaired, or opened, it ended the follower."""
+    cutter, n = Cutter(monkeypatch), 0
+    while n == 0 or cutter.cut is not None:
+        n += 1
+        home = tmp_path / str(n)
+        store, out = GrowingStore(home / "store"), home / "out"
+        store.write(30)
+        cutter.left = 0
+        follow(store.root, out, stop=Turns(12), engine=ONE, **FOLLOWED)
+        (out / "abort").touch()
+        cutter.left, cutter.size, cutter.cut = 3 * n, (0, 100, 1100)[n % 3], None
+        report = follow(store.root, out, stop=Turns(40), engine=ONE, **FOLLOWED)
+        cutter.left = 0
+        assert report.repairs > 0, n
+        if cutter.cut == str(store.writer.path(store.writer.position)):
+            assert (index_bytes(out), queue_bytes(out)) == store.expected(home / "rebuilt"), n
     assert n > 3

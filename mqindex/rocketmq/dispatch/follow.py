@@ -25,7 +25,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce
-from mqindex.errors import StoreInUseError, path_of
+from mqindex.errors import StoreInUseError, TruncatedFileError, path_of
 from mqindex.files import disk
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
@@ -139,10 +139,11 @@ def follow(
     tries = 0
     while True:
         _require_alone(home)
-        mended = home.unclean and mend(home, engine)
-        report.repairs += mended
         try:
-            _run(home, stop, interval, progress, engine, report, mended=mended)
+            with _cuts_as_changes(home):
+                mended = home.unclean and mend(home, engine)
+                report.repairs += mended
+                _run(home, stop, interval, progress, engine, report, mended=mended)
             break
         except LogChangedError as changed:
             _require_log(home)
@@ -165,6 +166,17 @@ def _require_alone(home: FollowHome) -> None:
         raise StoreInUseError(
             "another follower, or a broker, has this directory", path=home.out, hint="choose another place"
         ) from None
+
+
+@contextmanager
+def _cuts_as_changes(home: FollowHome) -> Iterator[None]:
+    """A file of the log that is cut while it is read, also by a repair, is one more change of the log."""
+    try:
+        yield
+    except TruncatedFileError as cut:
+        if os.path.dirname(cut.path or "") not in home.commitlog:
+            raise
+        raise LogChangedError.of(cut) from None
 
 
 def _require_log(home: FollowHome) -> None:

@@ -47,6 +47,12 @@ _MAGICS = tuple(
 class LogChangedError(FileStateError):
     """The log no longer holds what was read from it: it was cut, exchanged or written anew."""
 
+    @classmethod
+    def of(cls, cut: TruncatedFileError) -> LogChangedError:
+        """The same for who goes on with what is left of the log."""
+        what = cut.what if cut.expected is None else "the log was cut"
+        return cls(what, path=cut.path, expected=cut.expected, got=cut.got)
+
 
 class Chunk(NamedTuple):
     """Entries (`RUN_ENTRY`) and units (`UNIT`) of some messages, in the log's order; valid until the next chunk."""
@@ -126,8 +132,7 @@ class GrowingLog(Closable):
         try:
             yield from self._read(stop)
         except TruncatedFileError as cut:
-            what = cut.what if cut.expected is None else "the log was cut"
-            raise LogChangedError(what, path=cut.path, expected=cut.expected, got=cut.got, hint=cut.hint) from None
+            raise LogChangedError.of(cut) from None
 
     def _read(self, stop: int | None) -> Iterator[Chunk]:
         if stop is None:
@@ -298,7 +303,7 @@ class GrowingLog(Closable):
 
     def _map_file(self, later: Sequence[LogFile]) -> None:
         self.close()
-        self._map, self._file = MappedFile.open(later[0].path), later[0]
+        self._map, self._file = later[0].open(), later[0]
         about = os.stat(later[0].path)
         self._identity = about.st_dev, about.st_ino
         self._complete = last_file_with_frames(later[1:]) >= 0
