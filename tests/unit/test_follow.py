@@ -19,7 +19,7 @@ import pytest
 
 from mqindex.engines import LocalEngine, Progress
 from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
-from mqindex.rocketmq import Checkpoint, IndexService
+from mqindex.rocketmq import Checkpoint, IndexService, rebuild
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
 from mqindex.rocketmq.dispatch.follow import FollowReport, follow
 from mqindex.rocketmq.dispatch.reput import ReputProgress
@@ -415,3 +415,19 @@ def test_what_was_assumed_is_said(store: GrowingStore, out: Path) -> None:
     again: list[str] = []
     follow(store.root, out, stop=Turns(12), engine=LocalEngine(1, progress=lambda now: again.append(now.note)))
     assert not any("not known" in note for note in again)  # the first run has settled it
+
+
+def test_a_log_that_ends_before_the_index_is_told_of(store: GrowingStore, out: Path, tmp_path: Path) -> None:
+    """As a rebuild tells it: another volume may have the log's later part."""
+    store.write(40)
+    rebuild(store.root, tmp_path / "rebuilt", engine=ONE, **OPTIONS)
+    shutil.move(tmp_path / "rebuilt" / "index", store.root / "index")
+    notes: list[str] = []
+    engine = LocalEngine(1, progress=lambda now: notes.append(now.note))
+    once(store, out, engine=engine)
+    assert not any("log-missing" in note for note in notes)
+    for path in sorted((store.root / "commitlog").iterdir())[2:]:
+        path.unlink()
+    once(store, tmp_path / "other", engine=engine)
+    (note,) = {note for note in notes if "log-missing" in note}
+    assert "its last file, which ends at 4096" in note

@@ -36,9 +36,11 @@ from mqindex.rocketmq.dispatch.follow_repair import mend
 from mqindex.rocketmq.dispatch.outputs import open_outputs
 from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputProgress, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
+from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.growing_log import LogChangedError
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.options import StoreArguments, store_options
+from mqindex.rocketmq.pipeline.log_gone import find_ends_early
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
 __all__ = ["FollowReport", "follow"]
@@ -135,6 +137,8 @@ def follow(
     engine = chosen_engine(engine)
     options = store_options(store, **given)
     home = settle(options, os.path.abspath(path_of("out", out)), say=partial(announce, engine))
+    for warning in read_again(lambda: find_ends_early(options)):
+        announce(engine, str(warning))
     report = FollowReport(options.root, home.out)
     tries = 0
     while True:
