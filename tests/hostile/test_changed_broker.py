@@ -167,10 +167,64 @@ def test_a_file_of_which_the_log_has_not_all_shows_the_rest(tmp_path: Path) -> N
     assert errors(tmp_path, (500, 400), "4.9.3") == []
 
 
-@pytest.mark.parametrize(("count", "wrong"), [(3, True), (4, False)])
-def test_a_few_messages_without_an_entry_of_tags_are_damage(tmp_path: Path, count: int, wrong: bool) -> None:
-    make(tmp_path, [0, 200, 200 + count], (500, 4000))
-    assert bool(errors(tmp_path, (500, 4000), "5.5.0")) == wrong
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("first", [[], [0]], ids=["old", "new"])
+def test_another_broker_may_have_written_a_few_messages(tmp_path: Path, first: list[int], count: int) -> None:
+    """Less than four were called damage, though nothing is where their entries of TAGS might have gone."""
+    make(tmp_path, [*first, 200, 200 + count], (500, 4000))
+    assert errors(tmp_path, (500, 4000), "5.5.0" if first else "4.9.3") == []
+
+
+def test_a_few_messages_of_a_time_that_is_lost_else_keep_their_file(tmp_path: Path) -> None:
+    """The first messages after the change are the last ones of a good file, which was written anew with their TAGS."""
+    geometry = (50, 418)
+    paths = make(tmp_path, [0, 207, 400], geometry)
+    before = paths[0].read_bytes()
+    paths[1].write_bytes(b"")
+    repair(tmp_path, hash_slot_num=geometry[0], index_num=geometry[1], broker_version="5.5.0")
+    assert paths[0].read_bytes() == before
+    assert errors(tmp_path, geometry, "5.5.0") == []
+
+
+@pytest.mark.parametrize("optimised", [False, True])
+@pytest.mark.parametrize("version", [None, "5.5.0"])
+@pytest.mark.parametrize("message", [0, 300, 598])
+def test_an_entry_of_tags_gone_astray_shows_no_broker(
+    tmp_path: Path, message: int, version: str | None, optimised: bool
+) -> None:
+    """Its message lacks it, as if an older broker had written it: it was lost by a repair, and the newest rule too."""
+    geometry: dict[str, Any] = {"hash_slot_num": 500, "index_num": 4000, "broker_version": version, "engine": ONE}
+    (path,) = make(tmp_path, [0], (500, 4000), tagged=range(COUNT - 1))
+    good = entries_of(tmp_path, (500, 4000))
+    if optimised:
+        optimize(tmp_path / "index", tmp_path, hash_slot_num=500, index_num=4000, overwrite=True)
+    of_tags = key_hash("T#T#TagA")
+    data = bytearray(path.read_bytes())
+    entries = range(40 + 4 * 500 + 20, len(data), 20)
+    at = sorted(
+        (phy_offset, at)
+        for at in entries
+        for hashed, phy_offset in [struct.unpack_from(">iq", data, at)]
+        if hashed == of_tags
+    )[message][1]
+    struct.pack_into(">q", data, at + 4, struct.unpack_from(">q", data, at + 4)[0] + 1)
+    path.write_bytes(data)
+    repair(tmp_path, deep=True, **geometry)
+    assert errors(tmp_path, (500, 4000), version) == []
+    assert entries_of(tmp_path, (500, 4000)) == good
+
+
+def test_an_entry_gone_astray_ends_no_time_of_another_broker(tmp_path: Path) -> None:
+    """The rule around was taken for its message, where it refuted the one that was expected of all the file."""
+    geometry: dict[str, Any] = {"hash_slot_num": 50, "index_num": 120, "broker_version": "4.9.3", "engine": ONE}
+    paths = make(tmp_path, [100, 500], (50, 120))
+    good = index_bytes(tmp_path)
+    data = bytearray(paths[4].read_bytes())
+    number = next(n for n in range(50, 60) if struct.unpack_from(">i", data, 240 + 20 * n)[0] == key_hash("T#T#TagA"))
+    struct.pack_into(">q", data, 240 + 20 * number + 4, 1 << 40)
+    paths[4].write_bytes(data)
+    repair(tmp_path, deep=True, **geometry)
+    assert index_bytes(tmp_path) == good
 
 
 @pytest.mark.parametrize("optimised", [False, True])

@@ -2,7 +2,8 @@
 
 A message with TAGS has one entry more by the rule of 5.4. The entry of its TAGS shows that rule, also where some of
 the others are in another file. All of its other entries, without that one, show the rule before 5.4; but not of a
-file's last message, of which the file may hold a part. Where TAGS and a key are one string, only the number shows it.
+file's last message, of which the file may hold a part, nor where damage may have led that one astray. Where TAGS and a
+key are one string, only the number shows it.
 """
 
 from __future__ import annotations
@@ -27,17 +28,20 @@ Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 20
 _SAMPLES = 1 << 16
-_IN_A_ROW = 4  # messages that show a rule which held for a while; fewer may be damaged
 _DAMAGED = 64  # entries in a row whose offset may be damaged
 _GOT = np.dtype([("key_hash", "i4"), ("phy_offset", "i8"), ("time_diff", "i4")])
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Messages that show a rule, in the log's order; `rules`: whether their TAGS gave entries."""
+    """Messages that show a rule, in the log's order; `rules`: whether their TAGS gave entries.
+
+    `astray`: entries that were seen where no rule gives them, so that they may be those that messages lack.
+    """
 
     phy_offsets: Array
     rules: Array
+    astray: int = 0
 
     @classmethod
     def of(cls, parts: Sequence[Shown]) -> Shown:
@@ -45,10 +49,17 @@ class Shown:
         phy_offsets = np.concatenate([np.empty(0, np.int64), *(one.phy_offsets for one in parts)])
         rules = np.concatenate([np.empty(0, np.bool_), *(one.rules for one in parts)])
         order = np.argsort(phy_offsets, kind="stable")
-        return cls(phy_offsets[order], rules[order])
+        return cls(phy_offsets[order], rules[order], sum(one.astray for one in parts))
 
     def __len__(self) -> int:
         return len(self.rules)
+
+    def certain(self) -> Shown:
+        """Without the messages that lack an entry of TAGS, unless more do in a row than entries are astray."""
+        runs = list(pairwise([0, *(np.flatnonzero(np.diff(self.rules)) + 1).tolist(), len(self)]))
+        sure = [bool(self.rules[start:stop].all()) or stop - start > self.astray for start, stop in runs]
+        kept = np.repeat(sure, [stop - start for start, stop in runs])
+        return Shown(self.phy_offsets[kept], self.rules[kept])
 
     def change(self, newest: bool) -> int:
         """How many of the first ones are taken to be by the other rule: so that it is wrong of the fewest."""
@@ -63,15 +74,15 @@ class Shown:
         return int(self.phy_offsets[min(at, len(self) - 1)]) if newest else int(self.phy_offsets[max(at, 1) - 1]) + 1
 
     def mended(self, tags: Tags) -> Tags:
-        """The same, but with the other rule where enough messages in a row refute it. As above, an entry of TAGS bounds
-        it: the last one before messages that have none, and the first one after them.
+        """The same, but with the other rule where messages refute it. As above, an entry of TAGS bounds it: the last
+        one before messages that have none, and the first one after them.
         """
         said = np.searchsorted(np.array(tags.changes, np.int64), self.phy_offsets, "right") % 2 == 1
         edges = np.flatnonzero(np.diff(self.rules + 2 * said)) + 1
         return tags.flipped(
             self._bounds(start, stop)
             for start, stop in pairwise([0, *edges.tolist(), len(self)])
-            if stop - start >= _IN_A_ROW and self.rules[start] != said[start]
+            if stop > start and self.rules[start] != said[start]
         )
 
     def _bounds(self, start: int, stop: int) -> tuple[int, int]:
@@ -98,7 +109,7 @@ def shown_at_ends(index: IndexFile, spans: Sequence[LogSpan], counts: Sequence[i
     looked at as the first of these counts; if they show nothing, as the next.
     """
     with LogEntries(spans, tags=NO_TAGS) as log, LogEntries(spans, tags=ALL_TAGS) as with_tags:
-        looks = ((_shown(index, log, with_tags, *ends) for ends in end) for end in _ends(index, log, counts))
+        looks = ((_shown(index, log, with_tags, *ends).certain() for ends in end) for end in _ends(index, log, counts))
         return Shown.of([next(filter(len, end), _NOTHING) for end in looks])
 
 
@@ -110,7 +121,7 @@ def shown_between(index: IndexFile, spans: Sequence[LogSpan], start: int, stop: 
         return _NOTHING
     with LogEntries(spans, tags=NO_TAGS) as log, LogEntries(spans, tags=ALL_TAGS) as with_tags:
         borders = [*_cuts(index, log, begin, end), end]
-        return Shown.of([_shown(index, log, with_tags, *ends) for ends in pairwise(borders)])
+        return Shown.of([_shown(index, log, with_tags, *ends) for ends in pairwise(borders)]).certain()
 
 
 def shown_before(index: IndexFile, spans: Sequence[LogSpan]) -> Shown:
@@ -121,7 +132,7 @@ def shown_before(index: IndexFile, spans: Sequence[LogSpan]) -> Shown:
     with LogEntries(spans, tags=NO_TAGS) as log, LogEntries(spans, tags=ALL_TAGS) as with_tags:
         tagged = with_tags.first(start, 1, stop)
         only_tags = len(tagged) > 0 and not len(log.first(start, 1, stop))
-    if not only_tags or _entries(index, stop, stop + 1)["time_diff"].any():
+    if not only_tags or _entries(index, stop, stop + 1)[0]["time_diff"].any():
         return _NOTHING
     return Shown(tagged["phy_offset"][:1], np.zeros(1, np.bool_))
 
@@ -188,27 +199,33 @@ def _cuts(index: IndexFile, log: LogEntries, start: int, stop: int) -> list[int]
     return [start, *distinct(offsets[(offsets > start) & (offsets < stop)]).tolist()]
 
 
-def _entries(index: IndexFile, start: int, stop: int) -> Array:
-    moved = index.order().moved
+def _entries(index: IndexFile, start: int, stop: int) -> tuple[Array, Array]:
+    """Those of the messages at the phy offsets [start, stop); and other offsets that are where these should be."""
+    moved, header = index.order().moved, index.header
     numbers = range(1, next_entry(index)) if moved else _numbers(index, start, stop)
-    found = [np.empty(0, _GOT)]
+    found, others = [np.empty(0, _GOT)], [np.empty(0, np.int64)]
     for block in _blocks(index, numbers.start, numbers.stop):
-        at = np.flatnonzero((block["phy_offset"] >= start) & (block["phy_offset"] < stop))
+        phys = block["phy_offset"]
+        inside = (phys >= start) & (phys < stop)
+        at = np.flatnonzero(inside)
         one = np.empty(len(at), _GOT)
         for name in _GOT.names or ():
             one[name] = block[name][at]
         found.append(one)
-    return np.concatenate(found)
+        wrong = (phys < header.begin_phy_offset) | (phys > header.end_phy_offset) if moved else ~inside
+        others.append(phys[wrong])
+    return np.concatenate(found), np.concatenate(others)
 
 
 class _Sums:
-    """Of each message how many entries it has, and the sum of their hashes. Entries of no message are left out."""
+    """Of each message how many entries it has, and the sum of their hashes. `strangers`: offsets of no message."""
 
     def __init__(self, phy_offsets: Array, entries: Array) -> None:
         places = np.searchsorted(phy_offsets, entries["phy_offset"])
         known = places < len(phy_offsets)
         known[known] = phy_offsets[places[known]] == entries["phy_offset"][known]
         self._places, self._hashes, self._messages = places[known], entries["key_hash"][known], len(phy_offsets)
+        self.strangers = entries["phy_offset"][~known]
         self.count = np.bincount(self._places, minlength=self._messages)
         self.hashes = np.bincount(self._places, self._hashes, self._messages).astype(np.int64)
 
@@ -229,7 +246,8 @@ def _shown(index: IndexFile, log: LogEntries, with_tags: LogEntries, start: int,
     wanted = [np.concatenate([np.empty(0, RUN_ENTRY), *one.forward(start, stop)]) for one in (log, with_tags)]
     phy_offsets = distinct(wanted[1]["phy_offset"])
     without, all_of_it = (_Sums(phy_offsets, one) for one in wanted)
-    got = _Sums(phy_offsets, _entries(index, start, stop))
+    entries, others = _entries(index, start, stop)
+    got = _Sums(phy_offsets, entries)
     hashes = all_of_it.hashes - without.hashes
     header = index.header
     inside = (phy_offsets >= header.begin_phy_offset) & (phy_offsets < header.end_phy_offset)
@@ -237,4 +255,7 @@ def _shown(index: IndexFile, log: LogEntries, with_tags: LogEntries, start: int,
     old = lack & ~have & inside
     new = (have | (got.have(hashes) & ~without.have(hashes))) & ~lack
     decided = (all_of_it.count > without.count) & (old | new)
-    return Shown(phy_offsets[decided], new[decided])
+    strangers = np.concatenate([others, got.strangers])
+    outside = (strangers < header.begin_phy_offset) | (strangers > header.end_phy_offset)
+    astray = np.count_nonzero(outside | ~are_absent(strangers, log)) + np.count_nonzero(got.count > all_of_it.count)
+    return Shown(phy_offsets[decided], new[decided], int(astray))
