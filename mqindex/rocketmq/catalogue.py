@@ -230,6 +230,11 @@ GEOMETRY_UNKNOWN = Kind("geometry-unknown", "warning",
 BROKER_VERSION_UNKNOWN = Kind("broker-version-unknown", "warning",
     "Messages have TAGS, and nothing shows whether the broker indexes them.",
     _GIVE)
+TAGS_UNKNOWN = Kind("tags-unknown", "warning",
+    "A broker was replaced by one of the other rule for TAGS while messages were written whose index entries are lost. "
+    "Nothing shows which of them had entries of TAGS.",
+    "`mqindex repair` writes no entries of TAGS there")
+TAGS_UNKNOWN_AT_END = replace(TAGS_UNKNOWN, hint="`mqindex repair` writes there what the broker's version says")
 QUEUE_FILE_SIZE_UNKNOWN = Kind("queue-file-size-unknown", "warning",
     "Queues are to be written, and nothing shows the length of their files.",
     _GIVE)

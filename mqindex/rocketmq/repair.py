@@ -289,5 +289,5 @@ def _after_repair(finding: Finding, changed: Collection[str]) -> Finding:
 _NOT_MENDED = (
     *("log-", "lock-", "frames-", "stray-file", "stray-log-", "not-writable", "queue-type", "side-file-"),
     *("queues-deleted-", "checkpoint-no-offset", "index-order", "queue-offset-", "batch-", "topic-deleted", "timer-"),
-    "rocksdb-",
+    *("rocksdb-", "tags-unknown"),
 )

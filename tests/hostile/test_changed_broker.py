@@ -317,6 +317,38 @@ def test_what_is_lost_comes_back_by_the_rule_of_its_time(tmp_path: Path, lost: i
     assert [path.read_bytes() for path in sorted((tmp_path / "out" / "index").iterdir())] == list(good.values())
 
 
+@pytest.mark.parametrize(
+    ("changes", "lost", "version", "said"),
+    [
+        ([310], 2, "5.5.0", "writes no entries of TAGS there"),
+        ([0, 280], 4, "4.9.3", "writes no entries of TAGS there"),
+        ([598], -1, "5.5.0", "what the broker's version says"),
+        ([310], 0, "5.5.0", None),
+        ([310], 5, "5.5.0", None),
+        ([310], None, "5.5.0", None),
+        ([0], 3, "5.5.0", None),
+    ],
+)
+def test_where_a_change_is_lost_it_is_said(
+    tmp_path: Path, changes: list[int], lost: int | None, version: str, said: str | None
+) -> None:
+    """The place of the change that was taken was reported as if it were known."""
+    paths = make(tmp_path, changes, (50, 120))
+    good = entries_of(tmp_path, (50, 120))
+    if lost is not None:
+        paths[lost].unlink()
+    given: dict[str, Any] = {"hash_slot_num": 50, "index_num": 120, "broker_version": version, "engine": ONE}
+    reports = [verify(tmp_path, **given), repair(tmp_path, dry_run=True, **given), repair(tmp_path, **given)]
+    for report in reports:
+        hints = [one.hint for one in report.findings if one.kind == "tags-unknown"]
+        assert len(hints) == (said is not None)
+        assert all(said in str(hint) for hint in hints)
+        assert {one.severity for one in report.findings if one.kind == "tags-unknown"} <= {"warning"}
+    assert reports[-1].ok
+    assert errors(tmp_path, (50, 120), version) == []
+    assert said is not None or entries_of(tmp_path, (50, 120)) == good
+
+
 @pytest.mark.parametrize("failure", ["EMFILE", "EIO"])
 def test_a_file_that_cannot_be_read_for_once_decides_nothing(tmp_path: Path, failure: str) -> None:
     """A repair, or a rebuild, by the rule that the other files show would write good entries anew, and others."""

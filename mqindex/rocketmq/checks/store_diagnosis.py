@@ -24,6 +24,7 @@ from mqindex.rocketmq.checks.log_cut import checks_crc, with_cuts
 from mqindex.rocketmq.checks.patience import Patience
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
 from mqindex.rocketmq.checks.recovery import NOT_KNOWN, Recovery, recoveries
+from mqindex.rocketmq.checks.unknown import find_unknown_tags
 from mqindex.rocketmq.log.dledger import refuse_entries_after
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.survey import Survey, survey_again
@@ -73,6 +74,7 @@ def diagnose_store(
     while patience.waits(_not_yet_indexed(index)):
         look(set(), newest=True)
         index = conclusion(walked.survey, checked)
+    index = replace(index, findings=(*index.findings, *find_unknown_tags(engine, index)))
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
     run_one(engine, partial(refuse_entries_after, found.options), _after_end(checked, queues), "look after the log")
     return StoreDiagnosis(index, queues, walked)

@@ -26,7 +26,7 @@ from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL, SCHEDULE_TOPIC
 
-__all__ = ["Unknown", "refuse", "tags_matter", "unknown_settings", "wanted_settings"]
+__all__ = ["Unknown", "find_unknown_tags", "refuse", "tags_matter", "unknown_settings", "wanted_settings"]
 
 _STEP = 4 << 20  # bytes of log; most logs show in the first few messages whether there are tags
 
@@ -141,6 +141,19 @@ def refuse(unknown: Sequence[Unknown]) -> None:
             path=unknown[0].path,
             hint="give " + "; and ".join(one.option for one in unknown),
         )
+
+
+def find_unknown_tags(engine: Engine, index: Diagnosis) -> list[Finding]:
+    """Where the rule for TAGS changes among entries that no file has: from where on is taken, and not known."""
+    found, said = index.survey, []
+    for gap in [one.gap for one in index.gaps if one.entries]:
+        stretch = gap.stretch
+        changes = any(stretch.start <= at <= stretch.stop for at in found.tags.changes if at > found.min_phy_offset)
+        if changes and tags_matter(engine, found, [stretch]):
+            kind = catalogue.TAGS_UNKNOWN_AT_END if gap.before is None else catalogue.TAGS_UNKNOWN
+            got = f"none from phy offset {stretch.start} to {stretch.stop - 1}"
+            said.append(kind.finding(found.options.index, expected="entries that show the rule for TAGS", got=got))
+    return said
 
 
 def tags_matter(engine: Engine, found: Survey, stretches: Iterable[Stretch]) -> bool:
