@@ -48,6 +48,7 @@ from mqindex.rocketmq.pipeline.survey import (
     require_log,
     start_report,
     survey,
+    survey_again,
 )
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 
@@ -87,7 +88,8 @@ def rebuild(
     parts : names of what to build, of "index" and "consumequeue"; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version : store options
         (`mqindex.rocketmq.options.StoreArguments`); what is not given is inferred from
-        the files that survive, else the broker's defaults hold.
+        the files that survive, else the broker's defaults hold. Where the broker was replaced by one of the other rule
+        for TAGS, the ends of the index files show it; a time that began and ended within one file is not seen.
     split_size : bytes of log for one task, 4096 or more; the result does not depend on it.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -234,7 +236,7 @@ def _begin(order: _Order) -> tuple[Survey, str]:
 
 
 def _look(order: _Order) -> tuple[Survey, int]:
-    found = survey(order.options)
+    found = survey_again(survey(order.options), None)
     require_log(found)
     found = replace(found, findings=(*found.findings, *find_ends_early(order.options)))
     return found, needed_space(found, _built(order, found))

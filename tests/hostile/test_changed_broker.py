@@ -150,6 +150,16 @@ def test_changes_there_and_back_are_found(tmp_path: Path, seed: int) -> None:
         assert index_bytes(tmp_path) == good
 
 
+@pytest.mark.parametrize("changes", [[0, 200, 400], [200, 400], [50, 150, 400, 500]], ids=str)
+def test_a_rebuild_keeps_the_rule_of_each_time(tmp_path: Path, changes: list[int]) -> None:
+    """All of it was written by one rule, and nothing said."""
+    make(tmp_path, changes, (50, 120))
+    version = "5.5.0" if len(changes) % 2 else "4.9.3"
+    report = rebuild(tmp_path, tmp_path / "out", hash_slot_num=50, index_num=120, broker_version=version, engine=ONE)
+    assert index_bytes(tmp_path / "out") == index_bytes(tmp_path)
+    assert "whether TAGS are indexed changes" in report.settings["broker_version"].source
+
+
 def test_a_file_whose_ends_are_of_one_rule_may_have_another_in_between(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

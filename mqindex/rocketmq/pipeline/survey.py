@@ -38,6 +38,7 @@ __all__ = [
     "require_read",
     "start_report",
     "survey",
+    "survey_again",
     "survey_in_place",
 ]
 
@@ -152,8 +153,10 @@ def survey_in_place(options: StoreOptions) -> Survey:
     return read_again(look)
 
 
-def survey_again(found: Survey, doubtful: Set[int]) -> Survey:
-    """The same, with the rules for TAGS that index files of these numbers show: they differ from the log by the old."""
+def survey_again(found: Survey, doubtful: Set[int] | None) -> Survey:
+    """The same, with the rules for TAGS that index files of these numbers show: they differ from the log by the old.
+    None: those whose ends do.
+    """
     try:
         version = version_again(found.version, found.spans, found.index_files, found.geometry.value, doubtful)
     except OSError as error:

@@ -9,6 +9,7 @@ more often: so these are looked at entry by entry.
 from __future__ import annotations
 
 import errno
+import operator
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
@@ -71,6 +72,12 @@ class IndexedTags:
         numbers = range(max(min(doubtful) - 1, 0), min(max(doubtful) + 2, len(self.index_files)))
         shown = _together(self._all_of(at, tags) if at in doubtful else self._at_ends(at) for at in numbers)
         return shown.mended(tags)
+
+    def refuting(self, tags: Tags) -> set[int]:
+        """The numbers of sound files whose ends show another rule than `tags` somewhere."""
+        ends = {number: self._at_ends(number) for number in range(len(self.index_files))}
+        wrong = {at for at, one in ends.items() if any(map(operator.ne, map(tags.at, one.phy_offsets), one.rules))}
+        return {number for number in wrong if self._is_sound(number)}
 
     def _all_of(self, number: int, tags: Tags) -> Shown | None:
         """What a sound file shows: at its ends, if all of these refute `tags`; else all of its entries."""

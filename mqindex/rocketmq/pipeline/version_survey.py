@@ -89,14 +89,16 @@ def survey_version(
 
 
 def version_again(
-    version: Version, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, doubtful: Set[int]
+    version: Version, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, doubtful: Set[int] | None
 ) -> Version:
-    """The same, after another look at index files, by their numbers, that differ from the log by it.
+    """The same, after another look at index files, by their numbers, that differ from the log by it; None: at those
+    whose ends do.
 
     An error of one that cannot be read is raised: what it shows might be taken for damage.
     """
     indexed = IndexedTags(index_files, spans, pair)
-    tags = indexed.again(version.tags, doubtful)
+    doubtful = indexed.refuting(version.tags) if doubtful is None else doubtful
+    tags = indexed.again(version.tags, doubtful) if doubtful else version.tags
     for error in indexed.unread:
         raise error
     return replace(version, tags=tags)
