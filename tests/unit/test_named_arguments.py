@@ -42,7 +42,7 @@ def queue(store: MessageStore) -> ConsumeQueue:
     return found
 
 
-WRONG_NAMES = [5, 1.5, True, object(), np.array(3), [5], [None], [["a"]], np.zeros((2, 2)), b"index"]
+WRONG_NAMES = [5, 1.5, True, ..., np.array(3), [5], [None], [["a"]], np.zeros((2, 2)), b"index"]
 
 
 @pytest.mark.parametrize("names", WRONG_NAMES, ids=repr)
