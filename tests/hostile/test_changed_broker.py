@@ -196,6 +196,23 @@ def test_a_few_messages_of_a_time_that_is_lost_else_keep_their_file(tmp_path: Pa
     assert errors(tmp_path, geometry, "5.5.0") == []
 
 
+@pytest.mark.parametrize("version", [None, "5.5.0"])
+def test_the_last_entries_of_a_message_show_that_it_lacks_tags(tmp_path: Path, version: str | None) -> None:
+    """The first ones are in a file that is lost, and nothing else here shows its rule: the file was written anew."""
+    geometry = (50, 102)
+    messages = [
+        LogMessage("T", keys=f"a{n} b{n} c{n}", tags=None if 33 < n < 60 else "TagA", separator=True,
+                   store_timestamp=FIRST_TIME + n * 10, queue_offset=n)
+        for n in range(200)
+    ]  # fmt: skip
+    paths = write_store(tmp_path, messages, [60], geometry)
+    before = [path.read_bytes() for path in paths]
+    paths[0].unlink()
+    repair(tmp_path, hash_slot_num=geometry[0], index_num=geometry[1], broker_version=version)
+    assert [path.read_bytes() for path in paths[1:]] == before[1:]
+    assert errors(tmp_path, geometry, version) == []
+
+
 @pytest.mark.parametrize("optimised", [False, True])
 @pytest.mark.parametrize("version", [None, "5.5.0"])
 @pytest.mark.parametrize("message", [0, 300, 598])

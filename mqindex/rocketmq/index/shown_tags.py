@@ -242,6 +242,17 @@ class _Sums:
         return found
 
 
+def _lacks_after_its_begin(phy_offset: int, entries: Array, without: Array, all_of_it: Array) -> bool:
+    """Whether the message of a file's begin shows the rule before 5.4 by its last entries alone: the file before has
+    the others.
+    """
+    got, old, new = (one["key_hash"][one["phy_offset"] == phy_offset] for one in (entries, without, all_of_it))
+    if not 0 < len(got) < len(old):
+        return False
+    lasts = [sorted(one[-len(got) :].tolist()) for one in (got, old, new)]
+    return lasts[0] == lasts[1] != lasts[2]
+
+
 def _shown(index: IndexFile, log: LogEntries, with_tags: LogEntries, start: int, stop: int) -> Shown:
     wanted = [np.concatenate([np.empty(0, RUN_ENTRY), *one.forward(start, stop)]) for one in (log, with_tags)]
     phy_offsets = distinct(wanted[1]["phy_offset"])
@@ -253,6 +264,7 @@ def _shown(index: IndexFile, log: LogEntries, with_tags: LogEntries, start: int,
     inside = (phy_offsets >= header.begin_phy_offset) & (phy_offsets < header.end_phy_offset)
     lack, have = got.are_copies_of(without), got.are_copies_of(all_of_it)
     old = lack & ~have & inside
+    old |= (phy_offsets == header.begin_phy_offset) & _lacks_after_its_begin(header.begin_phy_offset, entries, *wanted)
     new = (have | (got.have(hashes) & ~without.have(hashes))) & ~lack
     decided = (all_of_it.count > without.count) & (old | new)
     strangers = np.concatenate([others, got.strangers])
