@@ -107,3 +107,36 @@ def test_a_follower_repairs_and_goes_on_whenever_the_log_is_cut(
         if cutter.cut == str(store.writer.path(store.writer.position)):
             assert (index_bytes(out), queue_bytes(out)) == store.expected(home / "rebuilt"), n
     assert n > 3
+
+
+def test_a_follower_goes_on_where_all_files_that_it_repairs_from_expire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended with "No such file or directory": none of the files that its repair had listed was left."""
+    opened, left, n = MappedFile.open, [0], 0
+
+    def expiring(path: str, **given: Any) -> MappedFile:
+        if os.path.basename(os.path.dirname(path)) == "commitlog":
+            left[0] -= 1
+            if left[0] == 0:
+                before = list((store.root / "commitlog").iterdir())
+                store.write(60)
+                for file in before:
+                    file.unlink()
+        return opened(path, **given)
+
+    monkeypatch.setattr(MappedFile, "open", expiring)
+    while left[0] <= 0:
+        n += 1
+        home = tmp_path / str(n)
+        store, out = GrowingStore(home / "store"), home / "out"
+        store.write(30)
+        left[0] = 0
+        follow(store.root, out, stop=Turns(12), engine=ONE, **FOLLOWED)
+        (out / "abort").touch()
+        left[0] = 3 * n
+        report = follow(store.root, out, stop=Turns(60), engine=ONE, **FOLLOWED)
+        assert report.repairs > 0, n
+        if left[0] <= 0:
+            assert report.phy_offset == store.writer.position, n
+    assert n > 3

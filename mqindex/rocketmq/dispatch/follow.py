@@ -26,7 +26,6 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce
 from mqindex.errors import StoreInUseError, TruncatedFileError, path_of
-from mqindex.files import disk
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
@@ -36,7 +35,7 @@ from mqindex.rocketmq.dispatch.follow_repair import mend
 from mqindex.rocketmq.dispatch.outputs import open_outputs
 from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputProgress, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
-from mqindex.rocketmq.log.expiry import read_again
+from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.growing_log import LogChangedError
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.options import StoreArguments, store_options
@@ -174,18 +173,22 @@ def _require_alone(home: FollowHome) -> None:
 
 @contextmanager
 def _cuts_as_changes(home: FollowHome) -> Iterator[None]:
-    """A file of the log that is cut while it is read, also by a repair, is one more change of the log."""
+    """A file of the log that is cut, or deleted, while it is read, also by a repair, is one more change of the log."""
     try:
         yield
     except TruncatedFileError as cut:
         if os.path.dirname(cut.path or "") not in home.commitlog:
             raise
         raise LogChangedError.of(cut) from None
+    except FileNotFoundError as error:
+        if os.path.dirname(error.filename or "") not in home.commitlog or not was_deleted(error):
+            raise
+        raise LogChangedError("the log's files were deleted while they were read", path=error.filename) from None
 
 
 def _require_log(home: FollowHome) -> None:
     """A log that is missing, as on an unmounted volume, must not count as one that was cut."""
-    if not any(map(disk.is_directory, home.commitlog)):
+    if not list_log_files(home.commitlog):
         raise FileNotFoundError(errno.ENOENT, "the commit log is gone", home.commitlog[0])
 
 
