@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,9 @@ class Cutter:
         self._open = MappedFile.open
         monkeypatch.setattr(MappedFile, "open", self.open)
 
+    def aim(self, n: int) -> None:
+        self.left, self.size, self.cut = n, (0, 100, 1100)[n % 3], None
+
     def open(self, path: str, **given: Any) -> MappedFile:
         if os.path.basename(os.path.dirname(path)) == "commitlog":
             self.left -= 1
@@ -50,7 +53,7 @@ class Cutter:
 
 
 @pytest.fixture
-def stores(tmp_path: Path) -> Iterator[Callable[[], Path]]:
+def stores(tmp_path: Path) -> Callable[[], Path]:
     made = 0
 
     def make() -> Path:
@@ -72,7 +75,7 @@ def test_the_error_names_the_file_that_was_cut(
     while True:
         n += 1
         root = stores()
-        cutter.left, cutter.size, cutter.cut = n, (0, 100, 1100)[n % 3], None
+        cutter.aim(n)
         before = contents(root / "index")
         try:
             CALLS[name](root)
@@ -100,7 +103,7 @@ def test_a_follower_repairs_and_goes_on_whenever_the_log_is_cut(
         cutter.left = 0
         follow(store.root, out, stop=Turns(12), engine=ONE, **FOLLOWED)
         (out / "abort").touch()
-        cutter.left, cutter.size, cutter.cut = 3 * n, (0, 100, 1100)[n % 3], None
+        cutter.aim(3 * n + n % 3)
         report = follow(store.root, out, stop=Turns(40), engine=ONE, **FOLLOWED)
         cutter.left = 0
         assert report.repairs > 0, n
