@@ -338,8 +338,8 @@ def whole_calls(index, service, log, queue, offsets, segment, partition, aborted
     yield "phy_offset", queue.truncate_dirty_logic_files
     yield "target", offsets.lookup
     yield "targets", lambda number: offsets.lookup_many([number])
-    yield "offsets", lambda number: offsets.append(number, 0)
-    yield "positions", lambda number: offsets.append(100, number)
+    yield "offset", lambda number: offsets.append(number, 0)
+    yield "position", lambda number: offsets.append(100, number)
     yield "offset", offsets.truncate_to
     yield "new_size", offsets.resize
     yield "number", offsets.entry
