@@ -81,7 +81,7 @@ def test_a_sample_takes_one_of_each_however_the_units_come(rng: SeededRandom) ->
             step = rng.randrange(1, 400)
             tally.add_units(units[at : at + step])
             at += step
-        chosen = np.concatenate(tally._units)["phy_offset"] // 100
+        chosen = np.concatenate(tally._units).view(UNIT)["phy_offset"] // 100
         assert (chosen // 5).tolist() == list(range(1000))
         assert len(set((chosen % 5).tolist())) == 5
         seen.append(chosen.tolist())
