@@ -115,8 +115,7 @@ def reason(error: Exception) -> str:
 def path_of(name: str, path: Any) -> str:
     """A path that a caller gives, as str; `TypeError`, naming the argument: bytes, or no path; `ValueError`: no name.
 
-    An empty one would be the current directory; it is a variable that was not set. No file's name has a NUL, or half a
-    surrogate pair, for which there are no bytes.
+    An empty one would be the current directory; it is a variable that was not set.
 
     >>> path_of("store", b"/data/store")
     Traceback (most recent call last):
@@ -127,17 +126,17 @@ def path_of(name: str, path: Any) -> str:
         raise TypeError(f"{name}: expected a str or a path, got {text!r:.80}")
     if not text:
         raise ValueError(f"{name}: expected a path, got an empty one")
-    if "\0" in text or not _has_bytes(text):
+    if not may_be_a_name(text):
         raise ValueError(f"{name}: expected a path, got {text!r:.80}, which no file can have as its name")
     return str.__str__(text)  # kernels take no subclass, as NumPy's
 
 
-def _has_bytes(path: str) -> bool:
+def may_be_a_name(path: str) -> bool:
+    """Whether a file can have it as its name: none has a NUL, nor half a surrogate pair, which has no bytes."""
     try:
-        os.fsencode(path)
+        return b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def was_cut(error: BaseException) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
 from mqindex.columns.limits import several
-from mqindex.errors import MQIndexError, path_of
+from mqindex.errors import MQIndexError, may_be_a_name, path_of
 from mqindex.report import Value
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.broker_values import NUMBERS
@@ -297,7 +297,7 @@ def _configured_log(settings: Mapping[str, Any], version: Version | None, *, who
             f"storePathCommitLog: expected directories without blanks before or after their names, got {said!r:.60}: a "
             "broker takes other directories then, and one that finds no log deletes every consume queue"
         )
-    if any("\0" in directory or not _is_encodable(directory) for directory in directories):
+    if not all(map(may_be_a_name, directories)):
         raise ValueError("storePathCommitLog: expected directories, got a name that no file can have")
     return _absolute(directories)
 
@@ -337,14 +337,6 @@ def _places(said: str, settings: Mapping[str, Any], version: Version | None) -> 
 def _is_default_root(root: Any) -> bool:
     """Whether a broker's root may be ~/store, of whichever user."""
     return os.path.basename(os.path.normpath(str(root))) == "store"
-
-
-def _is_encodable(name: str) -> bool:
-    try:
-        os.fsencode(name)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def given_directories(name: str, given: Any) -> list[str]:

@@ -58,13 +58,17 @@ def test_the_begin_of_the_log_is_perhaps_not_mounted(store: tuple[Path, list[Pat
     assert "3 index files of messages before phy offset 4096" in str(report.findings[0])
 
 
+def expired(store: tuple[Path, list[Path]]) -> tuple[Path, list[Path]]:
+    """The same store, after a broker deleted the log of the first directory and the index files that lead there."""
+    root, places = store
+    for path in [*places[0].iterdir(), *sorted((root / "index").iterdir())[:3]]:
+        path.unlink()
+    return root, places
+
+
 def test_a_directory_whose_messages_expired_is_none_that_is_missing(store: tuple[Path, list[Path]]) -> None:
     """A broker deletes the index files with them; the first that it keeps reaches into the log."""
-    root, places = store
-    for path in places[0].iterdir():
-        path.unlink()
-    for path in sorted((root / "index").iterdir())[:3]:
-        path.unlink()
+    root, places = expired(store)
     assert told(root, places) == []
 
 
@@ -159,10 +163,6 @@ def test_one_damaged_header_is_no_directory_that_is_missing(store: tuple[Path, l
 
 
 def test_one_damaged_header_is_no_begin_that_is_missing(store: tuple[Path, list[Path]]) -> None:
-    root, places = store
-    for path in places[0].iterdir():
-        path.unlink()
-    for path in sorted((root / "index").iterdir())[:3]:
-        path.unlink()
+    root, places = expired(store)
     damage(sorted((root / "index").iterdir())[0], 24, 1)
     assert "log-missing" not in {kind for _, kind, _ in told(root, places)}
