@@ -37,7 +37,7 @@ UNITS = {  # module -> the C units that it compiles
     "commit_log": ["mqi_log_frame", "mqi_log_find", "mqi_log_scan"],
     "log_extract": ["mqi_log_frame", "mqi_log_find", "mqi_log_extract", "mqi_log_queues", "mqi_hash"],
     "log_columns": ["mqi_log_frame", "mqi_log_scan", "mqi_log_columns", "mqi_log_text"],
-    "consume_queue": ["mqi_consume_queue"],
+    "consume_queue": ["mqi_consume_queue", "mqi_unit_tally"],
     "queue_view": ["mqi_consume_queue"],
     "log_message": ["mqi_log_frame", "mqi_log_scan", "mqi_log_text"],
     "pieces": ["mqi_log_text"],

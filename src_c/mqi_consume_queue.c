@@ -14,15 +14,6 @@ int64_t mqi_units_count(const mqi_queue_unit *units, int64_t n, int64_t queues, 
     return -1;
 }
 
-int64_t mqi_units_tally(const mqi_queue_unit *units, int64_t n, int64_t queues, int64_t *messages, int64_t *bytes) {
-    for (int64_t i = 0; i < n; i++) {
-        if (units[i].queue < 0 || units[i].queue >= queues) return i;
-        messages[units[i].queue]++;
-        bytes[units[i].queue] += units[i].size;
-    }
-    return n;
-}
-
 void mqi_units_sort(const mqi_queue_unit *units, int64_t n, int64_t queues, mqi_queue_unit *out, int64_t *offsets) {
     /* offsets[k] runs ahead to the end of queue k, which is the start of k + 1: shifted back afterwards */
     for (int64_t i = 0; i < n; i++) out[offsets[units[i].queue]++] = units[i];

@@ -34,10 +34,6 @@ _Static_assert(sizeof(mqi_queue_unit) == 40, "Python sees it as a packed record"
  * first unit whose queue is not in [0, queues). */
 int64_t mqi_units_count(const mqi_queue_unit *units, int64_t n, int64_t queues, int64_t *offsets);
 
-/* Adds each unit to the messages and bytes of its queue. Returns n, or the number of the first unit whose queue is not in
- * [0, queues): those before it are counted. */
-int64_t mqi_units_tally(const mqi_queue_unit *units, int64_t n, int64_t queues, int64_t *messages, int64_t *bytes);
-
 /* Stably sorts `units` by their queue into `out`, by the offsets that were counted. */
 void mqi_units_sort(const mqi_queue_unit *units, int64_t n, int64_t queues, mqi_queue_unit *out, int64_t *offsets);
 

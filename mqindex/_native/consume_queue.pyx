@@ -8,9 +8,9 @@ over after the last whole unit does not count.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from mqindex._native.consume_queue cimport MQI_UNIT_SIZE, mqi_unit_take, mqi_units_check, mqi_units_take
 from mqindex._native.memory cimport Pinned, integers, target_of
@@ -27,8 +27,6 @@ cdef extern from "mqi_consume_queue.h" nogil:
         int64_t misplaced
 
     int64_t mqi_units_count(const mqi_queue_unit* units, int64_t n, int64_t queues, int64_t* offsets) noexcept
-    int64_t mqi_units_tally(
-        const mqi_queue_unit* units, int64_t n, int64_t queues, int64_t* messages, int64_t* bytes_) noexcept
     void mqi_units_sort(
         const mqi_queue_unit* units, int64_t n, int64_t queues, mqi_queue_unit* out, int64_t* offsets) noexcept
     int64_t mqi_units_line(const mqi_queue_unit* units, int64_t n, int64_t phy_offset, int64_t limit) noexcept
@@ -53,6 +51,21 @@ cdef extern from "mqi_consume_queue.h" nogil:
     int64_t mqi_units_match(
         mqi_unit_line* lines, int64_t queues, const mqi_queue_unit* units, int64_t n, mqi_queue_unit* rest,
         int64_t* found) noexcept
+
+
+cdef extern from "mqi_unit_tally.h" nogil:
+    ctypedef struct mqi_buffer:
+        uint8_t* data
+        int64_t size
+
+    ctypedef struct mqi_unit_tally:
+        int64_t every
+        mqi_buffer sums
+        mqi_buffer kept
+
+    mqi_unit_tally mqi_unit_tally_begin(int64_t every, uint64_t seed) noexcept
+    int64_t mqi_unit_tally_add(mqi_unit_tally* t, const mqi_queue_unit* units, int64_t n) noexcept
+    void mqi_unit_tally_free(mqi_unit_tally* t) noexcept
 
 
 cdef Pinned _units(object units, bint writable=False, str name="units"):
@@ -107,22 +120,6 @@ def group_units(units, int64_t n_queues, out=None, /):
         mqi_units_sort(
             <const mqi_queue_unit*>source.view.buf, n, n_queues, <mqi_queue_unit*>target.view.buf, offset)
     return out[:n], offsets
-
-
-def tally_units(units, messages, sizes, /):
-    """Add each unit to `messages` and `sizes` of its queue, int64[n_queues] both; returns how many were added.
-
-    Those from the first unit on whose queue is not in 0..n_queues - 1 are not.
-    """
-    cdef Pinned source = _units(units), count = target_of(messages), total = target_of(sizes)
-    cdef int64_t n_queues = integers(messages, sizeof(int64_t)).n, done
-    if integers(sizes, sizeof(int64_t)).n != n_queues:
-        raise ValueError(f"sizes: expected {n_queues}, got {len(sizes)}")
-    with nogil:
-        done = mqi_units_tally(
-            <const mqi_queue_unit*>source.view.buf, source.n, n_queues,
-            <int64_t*>count.view.buf, <int64_t*>total.view.buf)
-    return done
 
 
 def count_in_line(units, int64_t phy_offset, int64_t limit, /):
@@ -200,6 +197,60 @@ def select_tags(buf, int64_t start, int64_t stop, hashes, /):
     if found < 0:
         raise MemoryError
     return positions[:found].copy()
+
+
+@cython.final
+cdef class UnitTally:
+    """Counts units by their queue, and keeps one of each `every` (1 to 2^31), at random.
+
+    Of the same `seed` (0 to 2^64 - 1) the same units are kept, however they come. For one thread.
+    """
+
+    cdef mqi_unit_tally tally
+
+    def __init__(self, int64_t every, uint64_t seed, /):
+        if self.tally.every:
+            raise TypeError("a UnitTally is made once")
+        if not 1 <= every <= 1 << 31:
+            raise ValueError(f"every: expected 1 to {1 << 31}, got {every}")
+        self.tally = mqi_unit_tally_begin(every, seed)
+
+    def __dealloc__(self):
+        mqi_unit_tally_free(&self.tally)
+
+    def add(self, units, /):
+        """Count the next units."""
+        cdef Pinned source = _units(units)
+        cdef int64_t done
+        if not self.tally.every:
+            raise TypeError("a UnitTally that was not made")
+        with nogil:
+            done = mqi_unit_tally_add(&self.tally, <const mqi_queue_unit*>source.view.buf, source.n)
+        if done < 0:
+            raise MemoryError
+        if done < source.n:
+            raise ValueError(f"units: expected queues of 0 or more, got {units[done]['queue']} at {done}")
+
+    def sums(self):
+        """Messages and bytes of each queue, int64[n, 2]: of all queues up to the greatest number, or of more."""
+        import numpy as np
+
+        return _copy(&self.tally.sums).view(np.int64).reshape(-1, 2)
+
+    def kept(self):
+        """The units that are kept, as bytes: uint8[40 * m]."""
+        return _copy(&self.tally.kept)
+
+
+cdef object _copy(const mqi_buffer* buffer):
+    import numpy as np
+
+    cdef Pinned target
+    data = np.empty(buffer.size, np.uint8)
+    if buffer.size:
+        target = Pinned(data, 1, True)
+        memcpy(target.view.buf, buffer.data, buffer.size)
+    return data
 
 
 @cython.final

@@ -2,6 +2,7 @@
  * encoded is what is decoded. */
 #include "input.h"
 #include "mqi_consume_queue.h"
+#include "mqi_unit_tally.h"
 
 enum { MOST_UNITS = 48, QUEUES = 5, MOST_HASHES = 9 };
 
@@ -55,22 +56,38 @@ static void take_some(const uint8_t *bytes, int64_t n, tape *t) {
     free(starts), free(stops), free(codes), free(offsets), free(phys), free(sizes);
 }
 
+/* Each queue has its own units and bytes, and one unit of each `every` is kept, however the units come. */
+static void tally(mqi_queue_unit *units, int64_t n, tape *t) {
+    int64_t every = 1 + tape_byte(t) % 9, cut = n ? tape_byte(t) % n : 0, messages = 0, bytes = 0;
+    mqi_unit_tally some = mqi_unit_tally_begin(every, 7), same = mqi_unit_tally_begin(every, 7);
+    HOLDS(mqi_unit_tally_add(&some, units, n) == n);
+    HOLDS(mqi_unit_tally_add(&same, units, cut) == cut && mqi_unit_tally_add(&same, units + cut, n - cut) == n - cut);
+    const mqi_unit_sum *sums = (const mqi_unit_sum *)(const void *)some.sums.data;
+    for (int64_t k = 0; k < some.sums.size / (int64_t)sizeof *sums; k++) {
+        messages += sums[k].messages, bytes += sums[k].bytes;
+        for (int64_t i = 0; i < n; i++)
+            if (units[i].queue == k) messages--, bytes -= units[i].size;
+    }
+    HOLDS(!messages && !bytes);
+    const mqi_queue_unit *kept = (const mqi_queue_unit *)(const void *)some.kept.data;
+    int64_t m = some.kept.size / (int64_t)sizeof *kept;
+    HOLDS(m == n / every || m == n / every + 1);
+    for (int64_t k = 0; k < m; k++) HOLDS(kept[k].store_timestamp / every == k);
+    HOLDS(some.kept.size == same.kept.size && (!m || !memcmp(kept, same.kept.data, (size_t)some.kept.size)));
+    if (n) {
+        units[cut].queue = -1;
+        HOLDS(mqi_unit_tally_add(&same, units, n) == cut);
+        units[cut].queue = 0;
+    }
+    mqi_unit_tally_free(&some), mqi_unit_tally_free(&same);
+}
+
 static void group(const mqi_queue_unit *units, int64_t n) {
     mqi_queue_unit *out = fresh((size_t)n * sizeof *out);
     int64_t offsets[QUEUES + 2];
     int64_t bad = mqi_units_count(units, n, QUEUES, offsets), sound = 1;
     HOLDS(bad < 0 || units[bad].queue == QUEUES);
     HOLDS(mqi_units_count(units, n, QUEUES + 1, offsets) < 0);
-    int64_t messages[QUEUES + 1] = {0}, bytes[QUEUES + 1] = {0}, sizes = 0;
-    HOLDS(mqi_units_tally(units, n, QUEUES, messages, bytes) == (bad < 0 ? n : bad));
-    for (int k = 0; k <= QUEUES; k++) messages[k] = bytes[k] = 0;
-    HOLDS(mqi_units_tally(units, n, QUEUES + 1, messages, bytes) == n);
-    for (int64_t i = 0; i < n; i++) sizes += units[i].size;
-    for (int k = 0; k <= QUEUES; k++) {
-        HOLDS(messages[k] == offsets[k + 1] - offsets[k]);
-        sizes -= bytes[k];
-    }
-    HOLDS(sizes == 0);
     mqi_units_sort(units, n, QUEUES + 1, out, offsets);
     for (int64_t i = 0; i < n; i++) sound &= units[i].phy_offset >= 0 && units[i].size > 0;
     HOLDS(mqi_units_sound(units, n) == sound);
@@ -125,6 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     match(units, n, bytes, places, &t);
     read_all(bytes, places, &t);
     take_some(bytes, places, &t);
+    tally(units, n, &t);
     free(units), free(bytes), free(differ);
     return 0;
 }

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from mqindex._native.consume_queue import tally_units
+from mqindex._native.consume_queue import UnitTally
 from mqindex.health import MAX_BINS
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT
 from mqindex.rocketmq.tally.split_tally import SplitCounts, SplitTally, sampling
 from tests.conftest import SeededRandom
+from tests.reference.unit_sample import chosen_units
 
 Array = npt.NDArray[Any]
 FIRST = 1_700_000_000_000
@@ -81,7 +82,7 @@ def test_a_sample_takes_one_of_each_however_the_units_come(rng: SeededRandom) ->
             step = rng.randrange(1, 400)
             tally.add_units(units[at : at + step])
             at += step
-        chosen = np.concatenate(tally._units).view(UNIT)["phy_offset"] // 100
+        chosen = tally._units.kept().view(UNIT)["phy_offset"] // 100
         assert (chosen // 5).tolist() == list(range(1000))
         assert len(set((chosen % 5).tolist())) == 5
         seen.append(chosen.tolist())
@@ -141,14 +142,38 @@ def test_as_much_is_looked_at_in_every_long_log() -> None:
     assert [sampling(size << 20) for size in (0, 1, 64, 65, 1024, 1 << 20)] == [1, 1, 1, 2, 16, 64]
 
 
-def test_units_of_queues_without_a_count_are_left(rng: SeededRandom) -> None:
+@pytest.mark.parametrize(("every", "seed"), [(1, 0), (3, 5), (40, 2**64 - 1), (2**31, 9)])
+def test_units_kept_are_those_of_the_slow_twin(every: int, seed: int, rng: SeededRandom) -> None:
+    units, tally = units_at_random(rng, 1000, 30), UnitTally(every, seed)
+    units["queue"][0] = 70
+    for part in np.array_split(units, 7):
+        tally.add(part)
+    assert tally.kept().view(UNIT).tolist() == units[chosen_units(len(units), every, seed)].tolist()
+    sums = tally.sums()
+    assert len(sums) >= 71
+    for queue, (messages, size) in enumerate(sums.tolist()):
+        own = units["size"][units["queue"] == queue]
+        assert (messages, size) == (len(own), int(own.astype(np.int64).sum()))
+
+
+def test_a_tally_without_units_is_empty() -> None:
+    tally = UnitTally(2, 0)
+    tally.add(np.zeros(0, UNIT))
+    assert (tally.sums().shape, len(tally.kept())) == ((0, 2), 0)
+
+
+def test_what_a_tally_does_not_take_is_named(rng: SeededRandom) -> None:
     units = units_at_random(rng, 5, 1)
-    units["queue"][3:] = [2, -1]
-    messages, sizes = np.zeros(2, np.int64), np.zeros(2, np.int64)
-    assert tally_units(units, messages, sizes) == 3
-    assert (messages.tolist(), sizes.tolist()) == ([3, 0], [int(units["size"][:3].astype(np.int64).sum()), 0])
-    assert tally_units(units[4:], messages, sizes) == 0
-    with pytest.raises(ValueError, match="sizes: expected 2, got 1"):
-        tally_units(units, messages, sizes[:1])
-    with pytest.raises(TypeError):
-        tally_units(units, messages.astype(np.int32), sizes)
+    units["queue"][3] = -1
+    with pytest.raises(ValueError, match="expected queues of 0 or more, got -1 at 3"):
+        UnitTally(1, 0).add(units)
+    with pytest.raises(TypeError, match="units: expected"):
+        UnitTally(1, 0).add(np.zeros(5, np.int64))
+    for every in (0, 2**31 + 1):
+        with pytest.raises(ValueError, match=f"every: expected 1 to {2**31}, got {every}"):
+            UnitTally(every, 0)
+    with pytest.raises(TypeError, match="not made"):
+        UnitTally.__new__(UnitTally).add(units)
+    tally = UnitTally(1, 0)
+    with pytest.raises(TypeError, match="made once"):
+        tally.__init__(1, 0)

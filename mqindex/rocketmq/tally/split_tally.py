@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.consume_queue import tally_units
+from mqindex._native.consume_queue import UnitTally
 from mqindex.health import EARLIEST, LATEST, MAX_BINS, TimeBins, width_for
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -24,10 +24,8 @@ __all__ = ["KeyCounts", "QueueCounts", "SplitCounts", "SplitTally", "TopicCounts
 
 Array = npt.NDArray[Any]
 
-_WHOLE_UNIT = np.dtype((np.void, UNIT.itemsize))  # copying, and joining, field by field takes twenty times as long
 _WHOLE = 64 << 20  # bytes of a log of which every message is counted; of a longer one about as many are
 _MOST = 64  # at least one message in so many is counted
-_CHOICES = 1024  # made at once
 _STRETCH = 8 << 20  # about as much log gives one array of entries
 _BINS = 16  # times of one split among many
 _TOPICS = 64  # of one split that have counts of their own
@@ -99,43 +97,14 @@ class SplitTally:
     def __init__(self, every: int, start: int) -> None:
         self._every = every
         self._stretch = start // _STRETCH
-        self._messages, self._bytes = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self._random = np.random.default_rng(start)  # a regular choice would meet regular tags or queues
-        self._chosen = np.zeros(0, np.int64)  # numbers of units, from the next one on
-        self._undecided = 0  # from this one on none is chosen yet
-        self._units: list[Array] = []  # of _WHOLE_UNIT
+        self._units = UnitTally(every, start)
         self._hashes: list[Array] = []
         self._places: list[Array] = []
         self._keys = 0
 
     def add_units(self, units: Array) -> None:
-        """The next units; the array is copied."""
-        counted = tally_units(units, self._messages, self._bytes)
-        while counted < len(units):
-            more = (0, 2 * int(units["queue"][counted]) + 1 - len(self._messages))
-            self._messages, self._bytes = np.pad(self._messages, more), np.pad(self._bytes, more)
-            counted += tally_units(units[counted:], self._messages, self._bytes)
-        self._units.append(self._some(units))
-
-    def _some(self, units: Array) -> Array:
-        """One of each `every`, at random: the same ones every time."""
-        whole = units.view(_WHOLE_UNIT)
-        if self._every == 1:
-            return whole.copy()
-        if self._undecided < len(units):
-            self._choose(_CHOICES + len(units) // self._every)
-        stop = int(np.searchsorted(self._chosen, len(units)))
-        some: Array = whole[self._chosen[:stop]]
-        self._chosen = self._chosen[stop:] - len(units)
-        self._undecided -= len(units)
-        return some
-
-    def _choose(self, count: int) -> None:
-        """So many more, for many calls: arrays of few elements cost as much as those of a thousand."""
-        firsts = self._undecided + self._every * np.arange(count)
-        chosen = firsts + self._random.integers(0, self._every, count)
-        self._chosen = np.concatenate([self._chosen, chosen])
-        self._undecided += self._every * count
+        """The next units; those that are counted are copied."""
+        self._units.add(units)
 
     def add_entries(self, entries: Array) -> None:
         """Index entries in the log's order, all of a message's in one array."""
@@ -149,15 +118,16 @@ class SplitTally:
     def finish(self, names: list[QueueName], times: tuple[int, int] | None, file_size: int) -> SplitCounts:
         """The counts. `names`: what the queues' numbers mean."""
         queues = [
-            QueueCounts(*name, int(messages), int(size))
-            for name, messages, size in zip(names, self._messages, self._bytes, strict=False)
+            QueueCounts(*name, messages, size)
+            for name, (messages, size) in zip(names, self._units.sums().tolist(), strict=False)
             if messages
         ]
         topics = tuple(self._topics(names, queues))
         return SplitCounts(tuple(queues), topics, self._key_counts(), times, file_size)
 
     def _topics(self, names: list[QueueName], queues: list[QueueCounts]) -> list[TopicCounts]:
-        if not self._units:
+        units = self._units.kept().view(UNIT)
+        if not len(units):
             return []
         sizes: dict[str, int] = {}
         for queue in queues:
@@ -167,7 +137,7 @@ class SplitTally:
         others = len(topics) - 1
         number_of = np.array([numbers.get(topic, others) for topic, _ in names] or [others], np.int64)
         bins = MAX_BINS if self._every == 1 else _BINS
-        return _counted(topics, number_of, np.concatenate(self._units).view(UNIT), bins)
+        return _counted(topics, number_of, units, bins)
 
     def _key_counts(self) -> KeyCounts:
         if not self._keys:
