@@ -107,6 +107,20 @@ def test_what_comes_back_hangs_on_where_the_broker_reads_its_log_again(
     assert (start.entries_deleted, start.entries_lost) == (1466, lost)
 
 
+@pytest.mark.parametrize(
+    ("version", "confirmed", "lost"),
+    [("5.1.0", 0, 1258), ("5.1.1", 0, 0), ("5.5.0", 0, 0), ("5.5.0", 1 << 40, 371), (None, 0, None)],
+)
+def test_a_broker_with_a_controller_writes_again_from_its_confirmed_offset_on(
+    tmp_path: Path, version: str | None, confirmed: int, lost: int | None
+) -> None:
+    """A master that never had a replica leaves 0 there, and 5.5.0 wrote everything again."""
+    root = case("killed-lost-493").unpack(tmp_path)
+    left_with(root, logics_physical_offset=40_000, confirm_phy_offset=confirmed)
+    start = start_of(verify(root, config={"enableControllerMode": "true"}, broker_version=version))
+    assert (start.entries_deleted, start.entries_lost) == (1466, lost)
+
+
 @pytest.mark.parametrize(("version", "lost"), [("5.4.0", 0), ("5.5.0", 822), (None, None)])
 def test_where_the_version_decides_what_is_lost_it_is_asked_for(
     tmp_path: Path, version: str | None, lost: int | None

@@ -46,11 +46,14 @@ _FILES_SINCE = (5, 4, 0)
 does not match."""
 OFFSET_SINCE = (5, 5, 0)
 """`ConsumeQueueStore.isMappedFileMatchedRecover` uses the checkpoint's logicsPhysicalOffset, if there is one."""
+_CONFIRMED_SINCE = (5, 1, 1)
+"""With enableControllerMode `DefaultMessageStore.start` goes on at the checkpoint's confirmPhyOffset, wherever
+`CommitLog.recoverAbnormally` began: a broker is fenced (`BrokerController.initialize`) until a controller gave it its
+role. What is not confirmed is written once it is."""
 _FILES = NUMBERS["commitLogRecoverMaxNum"]
 _SAFETY = 3000  # ms that a broker goes back before its checkpoint's times
 _OTHERWISE = (
     "duplicationEnable",
-    "enableControllerMode",
     "indexRocksDBEnable",
     "rocksdbCQDoubleWriteEnable",
     "transRocksDBEnable",
@@ -62,7 +65,8 @@ class Recovery(NamedTuple):
     """What a broker of one rule reads of its log when it starts, after an `unclean` end or a clean one.
 
     It begins at the phy offset `begin`. `cut`: where it finds a bad record, cuts the log, and deletes the `messages`
-    from there on; None: it reads to the log's end. `by_crc`: nothing but the body's checksum is bad.
+    from there on; None: it reads to the log's end. `by_crc`: nothing but the body's checksum is bad. `confirmed`: from
+    there on it dispatches all that is left, also what is before `begin`.
     """
 
     unclean: bool
@@ -70,6 +74,12 @@ class Recovery(NamedTuple):
     cut: int | None = None
     messages: int = 0
     by_crc: bool = False
+    confirmed: int = layout.MAX_TIMESTAMP
+
+    @property
+    def dispatched(self) -> int:
+        """The phy offset of the first message that it dispatches again."""
+        return min(self.begin, self.confirmed)
 
     @property
     def end(self) -> int:
@@ -135,6 +145,8 @@ def _after_unclean_end(found: Survey, files: Sequence[Entry], version: Version) 
     options, checkpoint = found.options, checkpoint_of(found.options.root)
     chosen = _newest_that(_match(checkpoint, options, version), files, options, version)
     start = number_of(chosen)
+    if version >= _CONFIRMED_SINCE and options.is_on("enableControllerMode"):
+        return Recovery(True, start, confirmed=checkpoint.confirm_phy_offset)
     if version >= OFFSET_SINCE and options.is_on("enableAcceleratedRecovery"):
         begin = max(start, checkpoint.logics_physical_offset)
         return Recovery(True, begin, None if message_at(chosen.path, begin - start) is not None else begin)

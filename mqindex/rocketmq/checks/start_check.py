@@ -324,7 +324,7 @@ class _Look(StartLook):
         kept = [header for _, header in files if header.end_timestamp <= checkpoint.index_msg_timestamp]
         # messages before the end of the last index file that is kept are not indexed again
         known = [header.end_phy_offset for header in kept[-1:]]
-        again = {(max([one.begin, *known]), one.end) for one in self._reads if one.unclean}
+        again = {(max([one.dispatched, *known]), one.end) for one in self._reads if one.unclean}
         if self._options.index_switch is not None:
             again = {(layout.MAX_TIMESTAMP, layout.MAX_TIMESTAMP)}
         for one, header in files:
