@@ -114,7 +114,7 @@ def test_what_comes_back_hangs_on_where_the_broker_reads_its_log_again(
 def test_a_broker_with_a_controller_writes_again_from_its_confirmed_offset_on(
     tmp_path: Path, version: str | None, confirmed: int, lost: int | None
 ) -> None:
-    """A master that never had a replica leaves 0 there, and 5.5.0 wrote everything again."""
+    """The real 5.5.0 has 0 there in its first life, and loses nothing; later its log's end."""
     root = case("killed-lost-493").unpack(tmp_path)
     left_with(root, logics_physical_offset=40_000, confirm_phy_offset=confirmed)
     start = start_of(verify(root, config={"enableControllerMode": "true"}, broker_version=version))
