@@ -137,7 +137,7 @@ def test_a_log_that_begins_before_its_segments_is_told(shell: Shell, mono: Path)
         path.unlink()
     base = int(second.stem)
     (mono.parent / "log-start-offset-checkpoint").write_text("0\n1\nplain-mono 0 0\n")
-    words = f"offsets 0 to {base} are in tiered storage, which is not read, or were deleted"
+    words = f"offsets 0 to {base - 1} are in tiered storage, which is not read, or were deleted"
     (info,) = shell("info", mono, "--json").json
     assert (info["log_start_offset"], info["start_before_segments"]) == (base, 0)
     assert words in shell("info", mono).out
@@ -146,6 +146,8 @@ def test_a_log_that_begins_before_its_segments_is_told(shell: Shell, mono: Path)
     below = shell("query", mono, "--offset", "0", "--offset", str(base))
     assert (below.status, below.err.count(words)) == (0, 1)
     assert shell("query", mono, "--offset", str(base)).err == ""
+    ends = shell("query", mono, "--timestamp=-2", "--timestamp=-4", "--json").json
+    assert [row["found_offset"] for row in ends] == [0, base]
     (mono.parent / "log-start-offset-checkpoint").write_text("0\n0\n")  # deleted, and not tiered
     assert shell("query", mono, "--timestamp", "0").err == ""
 

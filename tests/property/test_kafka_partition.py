@@ -89,7 +89,8 @@ def check(directory: Path, twin: Partition) -> None:
         for start in offsets:
             for upper in (start + 1, start + 9, 2**62):
                 assert [txn[:4] for txn in log.collect_aborted_transactions(start, upper)] == twin.aborted(start, upper)
-            batch = next((found for segment in twin.segments if (found := segment.translate(start)) is not None), None)
+            batches = (segment.translate(start) for segment in twin.segments if start >= twin.log_start)
+            batch = next(filter(None, batches), None)
             where = log.translate_offset(start)
             assert (where and where[1:3]) == (batch and (batch.position, batch.size))
 

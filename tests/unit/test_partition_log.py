@@ -51,7 +51,7 @@ def test_offsets_and_times_of_a_small_log(tmp_path: Path) -> None:
         with pytest.raises(TypeError, match="ms: expected whole numbers"):
             log.offsets_for_timestamps([1.5])
         assert log.translate_offset(3) == (str(tmp_path / f"{0:020d}.log"), 78, 79, 2)
-        assert log.translate_offset(8) is None and log.translate_offset(-7) == log.translate_offset(0)
+        assert log.translate_offset(8) is log.translate_offset(-7) is None
 
 
 def test_many_times_are_answered_as_each_alone_where_an_entry_leads_into_a_batch(tmp_path: Path) -> None:
@@ -109,10 +109,29 @@ def test_the_checkpoint_of_the_log_dir_tells_where_a_log_starts(tmp_path: Path) 
             assert log.log_start_offset == start
             assert log.offset_for_timestamp(FIRST_TIME) == (FIRST_TIME + 10 * first, first)
             assert log.offsets_for_timestamps([FIRST_TIME])[1].tolist() == [first]
+            assert [log.translate_offset(at) is None for at in (first - 1, first)] == [True, False]
     checkpoint.write_text("0\n1\na-b 0 100\n")  # behind the end: a broker drops every segment
     with PartitionLog.open(tmp_path / "a-b-0") as log:
         assert (log.log_start_offset, log.log_end_offset, log.last_stable_offset) == (100, 100, 100)
         assert log.offset_for_timestamp(FIRST_TIME) is None and log.read(100).num_rows == 0
+
+
+def test_a_log_that_begins_in_tiered_storage_starts_there(tmp_path: Path) -> None:
+    """Its start was said to be that of the first segment here, and what is before was answered with that segment."""
+    written(tmp_path / "a-b-0")
+    for path in (tmp_path / "a-b-0").glob(f"{0:020d}.*"):
+        path.unlink()
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\na-b 0 2\n")
+    with PartitionLog.open(tmp_path / "a-b-0") as log:
+        assert log.log_start_offset == 4
+        assert log.offset_for_timestamp(-2) == (-1, 2) and log.offset_for_timestamp(-4) == (-1, 4)
+        assert log.offsets_for_timestamps([-2, -4, -2])[1].tolist() == [2, 4, 2]
+        assert log.translate_offset(3) is None
+        with pytest.raises(ValueError, match=r"offset: expected 4\.\.8, got 2; it is in tiered storage"):
+            log.read(2)
+        for offset in (1, 9):  # nobody has these
+            with pytest.raises(ValueError, match=rf"^offset: expected 4\.\.8, got {offset}$"):
+                log.read(offset)
 
 
 def test_a_directory_without_segments_is_an_empty_log(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def _extent(facts: Facts) -> list[tuple[str, str]]:
     return [
         ("log", f"{size(facts['size'])} in {segments}"),
         ("offsets", _offsets(facts)),
-        *([] if before is None else [("not here", BEFORE_SEGMENTS.format(before, facts["log_start_offset"]))]),
+        *([] if before is None else [("not here", BEFORE_SEGMENTS.format(before, facts["log_start_offset"] - 1))]),
     ]
 
 

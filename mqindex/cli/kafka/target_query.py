@@ -133,7 +133,7 @@ def _batches(path: str, targets: Targets) -> Iterator[Answer]:
     with PartitionLog.open(path) as log:
         _say_what_is_not_here(log, int(targets.min()))
         for offset in targets.tolist():
-            found = log.translate_offset(offset) if offset >= log.log_start_offset else None
+            found = log.translate_offset(offset)
             segment, *where = found or (None,) * 4
             yield {"offset": offset, **dict(zip(_BATCH, where, strict=True)), "segment": segment}
 
@@ -156,7 +156,7 @@ def _say_what_is_not_here(log: PartitionLog, offset: int | None = None) -> None:
     start = start_before(log.directory, oldest)
     if start is not None and (offset is None or offset < oldest):
         first = "; a broker looks for times in tiered storage first" if offset is None else ""
-        say(f"{log.directory}: {BEFORE_SEGMENTS.format(start, oldest)}{first}")
+        say(f"{log.directory}: {BEFORE_SEGMENTS.format(start, oldest - 1)}{first}")
 
 
 _FINDS: Final[dict[tuple[str, bool], Find]] = {  # by the kind, and whether the target is a time

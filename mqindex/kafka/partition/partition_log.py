@@ -24,7 +24,7 @@ from mqindex.kafka.log.batches import is_control
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_search import int64
 from mqindex.kafka.partition.aborted import AbortedTransactions
-from mqindex.kafka.partition.offset_checkpoint import log_start_offset
+from mqindex.kafka.partition.offset_checkpoint import log_start_offset, start_before
 from mqindex.kafka.partition.offset_search import find_offsets_by_timestamps
 from mqindex.kafka.partition.partition_files import PartitionFiles, require_partition, while_files_go
 from mqindex.kafka.partition.partition_read import read_partition
@@ -74,13 +74,14 @@ class PartitionLog(Closable):
     ----------
     directory : str
     segments : tuple of LogSegment, by base offset
-    log_start_offset : int, the first offset that a consumer may ask for.
+    log_start_offset : int, the first offset that can be read here.
 
     Notes
     -----
     Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.UnifiedLog`, `LocalLog`, `LogLoader`. The log's start is
     the greater of the first segment's base offset and what `log-start-offset-checkpoint` of the log dir says: tiered
-    storage is not read, and a broker that uses it may begin before, and answers times from there first.
+    storage is not read, and a broker that uses it begins before, and answers times from there first. Of what is there
+    only the start is known, where the checkpoint has one before the first segment.
 
     Examples
     --------
@@ -104,7 +105,9 @@ class PartitionLog(Closable):
         self._opened = opened
         self._served = tuple(ServedSegment(segment, last=segment is segments[-1]) for segment in segments)
         self._bases = [segment.base_offset for segment in segments]
-        self.log_start_offset = max(log_start_offset(self.directory), self._bases[0] if segments else 0)
+        oldest = self._bases[0] if segments else 0
+        self.log_start_offset = max(log_start_offset(self.directory), oldest)
+        self._start_before = start_before(self.directory, oldest)
         self._aborted = AbortedTransactions(self._served, files.snapshots, self.log_start_offset)
 
     @classmethod
@@ -143,12 +146,14 @@ class PartitionLog(Closable):
         return max(min(opened, default=self.log_end_offset), self.log_start_offset)
 
     def translate_offset(self, offset: int) -> PartitionOffsetPosition | None:
-        """The first batch whose last offset is not below `offset`; None: the log ends before.
+        """The first batch whose last offset is not below `offset`; None: the log ends before, or starts behind it.
 
         As a fetch finds it: in the segment of the offset, and where compaction left nothing there, in a later one.
         """
         self._require_open()
         offset = whole_number("offset", offset)
+        if offset < self.log_start_offset:
+            return None
         for served in self._served[max(bisect_right(self._bases, offset) - 1, 0) :]:
             found = served.translate_offset(offset)
             if found is not None:
@@ -161,8 +166,8 @@ class PartitionLog(Closable):
         """The first record at `ms` (since the epoch) or later, as the broker's offsets-for-times; None: there is none.
 
         `ms` may be an aware datetime or a datetime64.
-        -1 asks for the log's end, -2 and -4 for its start (all with the timestamp -1), -3 for the first record with the
-        greatest timestamp; -5, of tiered storage, is None.
+        -1 asks for the log's end, -2 for its start, which may be in tiered storage, -4 for `log_start_offset` (all with
+        the timestamp -1), -3 for the first record with the greatest timestamp; -5, the end of tiered storage, is None.
 
         Raises
         ------
@@ -222,6 +227,8 @@ class PartitionLog(Closable):
     def _special(self, ms: int) -> TimestampOffset | None:
         if ms == LATEST:
             return TimestampOffset(-1, self.log_end_offset)
+        if ms == EARLIEST and self._start_before is not None:
+            return TimestampOffset(-1, self._start_before)
         if ms in (EARLIEST, EARLIEST_LOCAL):
             return TimestampOffset(-1, self.log_start_offset)
         if ms == MAX_TIMESTAMP and self._served:
@@ -289,7 +296,8 @@ class PartitionLog(Closable):
             raise ValueError(f"isolation_level: expected read_uncommitted or read_committed, got {isolation_level!r}")
         offset, max_bytes = whole_number("offset", offset), whole_number("max_bytes", max_bytes)
         if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise ValueError(f"offset: expected {self.log_start_offset}..{self.log_end_offset}, got {offset}")
+            here = f"expected {self.log_start_offset}..{self.log_end_offset}, got {offset}"
+            raise ValueError(f"offset: {here}{self._why_not_here(offset)}")
         committed = isolation_level == "read_committed"
         first = max(bisect_right(self._bases, offset) - 1, 0)
         return read_partition(
@@ -300,6 +308,11 @@ class PartitionLog(Closable):
             aborted=self._aborted if committed else None,
             columns=columns,
         )
+
+    def _why_not_here(self, offset: int) -> str:
+        if self._start_before is None or not self._start_before <= offset < self.log_start_offset:
+            return ""
+        return "; it is in tiered storage, which is not read, or was deleted since the checkpoint of the log's start"
 
     # ---- closing
 
