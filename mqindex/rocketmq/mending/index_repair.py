@@ -18,7 +18,7 @@ from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.pipeline.builds import build_index_files, require_room
 from mqindex.rocketmq.pipeline.splits import assign
 from mqindex.rocketmq.pipeline.stages import Built, Part
-from mqindex.rocketmq.sidecar.names import DIRECTORY, fence_path
+from mqindex.rocketmq.sidecar.names import DIRECTORY, FILTER, fence_path
 
 __all__ = ["mend_index", "planned_actions"]
 
@@ -88,8 +88,7 @@ def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, report: Repai
     names = {change.name for change in changes}
     bad = [os.path.join("index", os.path.basename(path)) for path in diagnosis.bad]
     changes += [Change(name) for name in bad if name not in names]
-    beside = [path for path in map(fence_path, diagnosis.bad) if disk.exists(path)]
-    changes += [Change(os.path.join(DIRECTORY, os.path.basename(path))) for path in beside]
+    changes += [Change(os.path.join(DIRECTORY, name)) for name in _sidecars_gone(diagnosis)]
     checkpoint = _moved_up(diagnosis, end)
     if checkpoint is not None:
         fresh = run_one(engine, _write_checkpoint, (scratch, checkpoint), "write the checkpoint")
@@ -99,6 +98,15 @@ def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, report: Repai
     report.entries = sum(filled.entries for filled in diagnosis.gaps)
     report.fsync_seconds += sum(file.fsync_seconds for file, _ in placed)
     return changes
+
+
+def _sidecars_gone(diagnosis: Diagnosis) -> list[str]:
+    """The fences of bad files, and with the last fence the key filter, which is then of no file's use."""
+    fences = [path for path in map(fence_path, diagnosis.bad) if disk.exists(path)]
+    if not fences or any(disk.exists(fence_path(one.path)) for one in diagnosis.good):
+        return [os.path.basename(path) for path in fences]
+    keys = os.path.join(os.path.dirname(fences[0]), FILTER)
+    return [os.path.basename(path) for path in [*fences, keys] if disk.exists(path)]
 
 
 def _named(filled: Filled, parts: Sequence[Part], built: Sequence[Built]) -> list[tuple[Built, str]]:
