@@ -7,15 +7,31 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["with_options_of"]
+__all__ = ["require_switch", "with_options_of"]
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+
+
+def require_switch(name: str, value: object) -> None:
+    """`TypeError`, naming the argument, where a switch is neither True nor False, NumPy's included.
+
+    A text is no answer: "no" would count as true.
+
+    >>> require_switch("dry_run", "no")
+    Traceback (most recent call last):
+    TypeError: dry_run: expected True or False, got 'no'
+    """
+    if not isinstance(value, bool) and not (
+        getattr(value, "dtype", None) == bool and getattr(value, "shape", None) == ()
+    ):
+        raise TypeError(f"{name}: expected True or False, got {value!r:.80}")
 
 
 def with_options_of(home: Callable[..., object]) -> Callable[[AnyFunction], AnyFunction]:
     """For a function that passes its `**options` to `home`: its signature shows each of them with its default.
 
-    A misspelt name is refused before anything is done, by the name of the function that was called.
+    A misspelt name is refused before anything is done, by the name of the function that was called, and so is a switch,
+    of which the default is True or False, that is given anything else.
 
     >>> def settings(*, colour="red", size=1): ...
     ...
@@ -34,6 +50,7 @@ def with_options_of(home: Callable[..., object]) -> Callable[[AnyFunction], AnyF
         signature = inspect.signature(function)
         own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
         names = {one.name for one in [*own, *shared]}
+        switches = {one.name for one in [*own, *shared] if isinstance(one.default, bool)}
 
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
@@ -43,6 +60,8 @@ def with_options_of(home: Callable[..., object]) -> Callable[[AnyFunction], AnyF
                 near = difflib.get_close_matches(name, names, n=1)
                 hint = f". Did you mean {near[0]!r}?" if near else ""
                 raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}{hint}")
+            for name in named.keys() & switches:
+                require_switch(name, named[name])
             return function(*arguments, **named)
 
         checked.__signature__ = signature.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
-from mqindex.files.fork_lock import new_lock
+from mqindex.files.fork_lock import new_rlock
 from mqindex.files.tmpfile import link_into_place, open_nameless
 
 __all__ = [
@@ -53,7 +53,7 @@ _UNWRITABLE = {  # who cannot hold the lock writes nothing
 }
 _HELD_BY_BROKER = "a broker holds this lock, or another writer"
 _held: set[tuple[int, int, int]] = set()
-_held_lock = new_lock()
+_held_lock = new_rlock()  # a dropped store may be let go at any moment, in a thread that has it
 _unlocked: set[str] = set()  # directories that a warning has named
 
 

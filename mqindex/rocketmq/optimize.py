@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mqindex._options import require_switch
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
@@ -103,6 +104,7 @@ def optimize(
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
+    require_switch("overwrite", overwrite)
     where, place = os.path.abspath(path_of("index", index)), os.path.abspath(path_of("out", out))
     order = _Order(where, place, *layout.given_geometry(hash_slot_num, index_num), overwrite)
     engine = require_seen(engine, [where, os.path.join(where, "index"), os.path.dirname(order.out)])

@@ -54,7 +54,7 @@ def test_absent_is_a_no_and_says_what_there_is(shell: Shell, basic: Store) -> No
     done = shell("message", basic.root, "0", "1", "9" * 19, "9" * 20, "nobody's id", "0A" * 16)
     assert done.status == 1
     assert f"no message begins at phy offset 1: the log has 0 to {end}\n" in done.err
-    assert f"no message has the id {'0A' * 16}: the log has 0 to {end}, and the index has none" in done.err
+    assert f"no message was found by the id {'0A' * 16}: the log has 0 to {end}, and the index has none" in done.err
     assert done.err.count("\n") == 5
     assert "msg_id" in done.out, "what is there is shown"
     assert [one["phy_offset"] for one in shell("message", basic.root, "0", "1", "--json").json] == [0, None]

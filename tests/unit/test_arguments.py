@@ -505,3 +505,46 @@ def test_an_entry_of_bulk_columns_bounds_a_fetch(tmp_path: Path) -> None:
         for wrong in (None, "1", 1.5):
             with pytest.raises(TypeError, match=r"^fetch_size: expected a whole number, got "):
                 index.fetch_upper_bound_offset(place, wrong)  # type: ignore[arg-type]
+
+
+_ROOM: dict[str, Any] = {"config": {"maxHashSlotNum": 100, "maxIndexNum": 400, "mappedFileSizeCommitLog": 1 << 16}}
+_SWITCHES: dict[str, Callable[[Path, Any], object]] = {
+    "rocketmq.verify deep": lambda at, value: rocketmq.verify(at / "store", deep=value),
+    "rocketmq.repair dry_run": lambda at, value: rocketmq.repair(at / "store", dry_run=value),
+    "rocketmq.rebuild overwrite": lambda at, value: rocketmq.rebuild(at / "store", at / "out", overwrite=value),
+    "rocketmq.optimize overwrite": lambda at, value: rocketmq.optimize(at / "store", at / "out", overwrite=value),
+    "kafka.verify check_crc": lambda at, value: kafka.verify(at / "kafka", check_crc=value),
+    "kafka.repair dry_run": lambda at, value: kafka.repair(at / "kafka", dry_run=value),
+    "MessageStore writable": lambda at, value: MessageStore.open(at / "store", writable=value),
+    "IndexService writable": lambda at, value: IndexService.open(at / "store" / "index", writable=value),
+    "CommitLog writable": lambda at, value: rocketmq.CommitLog.open(at / "store" / "commitlog", writable=value),
+    "IndexFile writable": lambda at, value: IndexFile.open(next((at / "store" / "index").iterdir()), writable=value),
+    "ConsumeQueueTable writable": lambda at, value: rocketmq.ConsumeQueueTable.open(at / "new", writable=value),
+    "query_message exact": lambda at, value: MessageStore.open(at / "store").query_message("T", "k", exact=value),
+    "scan check_crc": lambda at, value: rocketmq.CommitLog.open(at / "store" / "commitlog").scan(check_crc=value),
+}
+
+
+@pytest.mark.parametrize("name", [*_SWITCHES])
+def test_a_switch_is_true_or_false(tmp_path: Path, name: str) -> None:
+    """`dry_run="no"` counted as true and `overwrite="no"` moved the old result; an array was NumPy's own error."""
+    case("basic-493").unpack(tmp_path / "golden").rename(tmp_path / "store")
+    PartitionCase("410-txn").closed(tmp_path / "kafka")
+    before = sorted(tmp_path.rglob("*"))
+    for value in ("no", "", 0, None, np.array([True, False]), [True]):
+        with pytest.raises(TypeError, match=f"^{name.split()[1]}: expected True or False, got "):
+            _SWITCHES[name](tmp_path, value)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_switch_of_numpy_is_one(tmp_path: Path) -> None:
+    assert rocketmq.verify(case("basic-493").unpack(tmp_path / "store"), deep=np.True_).ok  # type: ignore[arg-type]
+
+
+def test_a_column_whose_name_is_no_text_is_named(tmp_path: Path) -> None:
+    """It ended in the words of `str.join`."""
+    with (
+        MessageStore.open(tmp_path / "store", writable=True, **_ROOM) as store,
+        pytest.raises(ValueError, match=r"^messages: expected columns among topic, .*, got 1$"),
+    ):
+        store.commit_log.append_messages({1: 1})  # type: ignore[dict-item]

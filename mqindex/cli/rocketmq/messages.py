@@ -116,7 +116,7 @@ def absence(store: MessageStore, name: str, topic: str | None) -> str:
         return f"no message begins at phy offset {name}: {extent}"
     looked = _topics(store, topic)
     where = f"topic {looked[0]}" if len(looked) == 1 else plural(len(looked), "topic")
-    return f"no message has the id {name}: {extent}, and the index has none for it in {where}"
+    return f"no message was found by the id {name}: {extent}, and the index has none for it in {where}"
 
 
 def message_fields(message: Message, body: Body, form: str | None) -> dict[str, Any]:

@@ -132,6 +132,8 @@ def _content(path: str, file: _File) -> _Content:
         return _Content("missing", loaded=False)
     except IsADirectoryError:
         return _Content("a directory", EVERY, "a file")
+    except PermissionError:
+        raise  # of who asks, not of the store: the broker's user may read it
     except OSError as error:
         return _Content(str(error.strerror or error), EVERY)
     if not text:

@@ -74,6 +74,8 @@ def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
     except IsADirectoryError:
         yield checkpoint_is_directory(path)
         return
+    except PermissionError:
+        raise  # as for the files in config/
     except OSError as error:
         yield catalogue.CHECKPOINT_UNREADABLE.finding(path, error=error)
         return

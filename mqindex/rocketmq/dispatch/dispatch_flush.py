@@ -69,6 +69,11 @@ class DispatchFlush:
         self._thread = threading.Thread(target=self._run, name="mqindex-flush", daemon=True)
         self._thread.start()
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether its thread is the one that asks."""
+        return threading.current_thread() is self._thread
+
     def check(self) -> None:
         """Raise what went wrong."""
         if self._error is not None:
@@ -147,7 +152,7 @@ class DispatchFlush:
         try:
             write_checkpoint(self._path, self._checkpoint)
         except OSError as error:
-            if error.errno not in _NO_SPACE or threading.current_thread() is not self._thread:
+            if error.errno not in _NO_SPACE or not self.runs_here:
                 raise
             return  # the file is as before, which costs the next start time only; the next interval tries again
         self._saved = self._checkpoint

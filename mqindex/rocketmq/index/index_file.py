@@ -16,6 +16,7 @@ from mqindex._native.index_sort import sort_into
 from mqindex._native.index_writer import IndexWriter
 from mqindex._native.numbers import int64, milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
+from mqindex._options import require_switch
 from mqindex.columns.columns import Columns
 from mqindex.columns.hits import Hits
 from mqindex.columns.keys import key_batch
@@ -144,6 +145,7 @@ class IndexFile(SingleCalls, Closable):
         phy_offset = int64("end_phy_offset", whole_number("end_phy_offset", end_phy_offset))
         timestamp = int64("end_timestamp", milliseconds("end_timestamp", end_timestamp))
         size = layout.index_file_size(slots, entries)
+        require_switch("sparse", sparse)
         file = MappedFile.create(path_of("path", path), size, sparse=sparse)
         try:
             if sparse:
@@ -193,6 +195,7 @@ class IndexFile(SingleCalls, Closable):
         ImportError, ValueError
             A URL: fsspec is missing, or what it needs for the scheme, or it knows none of that name.
         """
+        require_switch("writable", writable)
         given = layout.given_geometry(hash_slot_num, index_num, least=1)
         if is_url(path):
             refuse_writing(str(path), writable)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from mqindex._native.numbers import period, whole_number
 from mqindex._native.owner import Owner
+from mqindex._options import require_switch
 from mqindex.columns.hits import Hits
 from mqindex.columns.keys import index_key, key_batch
 from mqindex.columns.limits import whole_count
@@ -138,6 +139,7 @@ class IndexService(Closable):
         A read-only service skips a newest file that is empty, with a warning: a file that a running broker
         creates is empty for a moment.
         """
+        require_switch("writable", writable)
         where, given = path_of("directory", directory), layout.given_geometry(hash_slot_num, index_num)
         if is_url(where):
             refuse_writing(where, writable)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mqindex._native.guard import Mapping
 from mqindex._native.numbers import int64, whole_number
+from mqindex._options import require_switch
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_number_from
@@ -133,6 +134,7 @@ class CommitLog(Closable):
         flushCommitLogLeastPages, flushCommitLogThoroughInterval, readOnlyCommitLogStorePaths. Without a version
         frames are those of 4.9.3, which every broker reads.
         """
+        require_switch("writable", writable)
         directories = given_directories("directories", directories)
         if mapped_file_size is not None:
             mapped_file_size = whole_number_from(1, "mapped_file_size", mapped_file_size)
@@ -225,6 +227,7 @@ class CommitLog(Closable):
         TruncatedFileError : a file shrank meanwhile
         """
         chosen = require_columns(columns)
+        require_switch("check_crc", check_crc)
         self._require_open()
         first = self.min_phy_offset if start is None else whole_number("start", start)
         return self._scan(first, 2**63 - 1 if stop is None else whole_number("stop", stop), chosen, check_crc)
@@ -330,6 +333,7 @@ class CommitLog(Closable):
         ValueError, TypeError, CapacityError : a row that no broker takes, named by its number; nothing is written
         OSError : as `append_message`; nothing of the batch is in the log
         """
+        require_switch("whole", whole)
         return self._writing().append_messages(messages, queue_offset=queue_offset, whole=whole)
 
     def flush(self) -> int:

@@ -64,7 +64,9 @@ def measured_frames(
 def _measured(n: int, columns: Mapping[str, Any], rules: WriteRules, now: int, first: int) -> Frames:
     unknown = [name for name in columns if name not in (*TEXTS, *NUMBERS, *COMPUTED_COLUMNS)]
     if unknown:
-        raise ValueError(f"messages: expected columns among {', '.join((*TEXTS, *NUMBERS))}, got {', '.join(unknown)}")
+        raise ValueError(
+            f"messages: expected columns among {', '.join((*TEXTS, *NUMBERS))}, got {', '.join(map(str, unknown))}"
+        )
     missing = [name for name in ("topic", "queue_offset") if columns.get(name) is None]
     if missing:
         raise ValueError(f"messages: expected a column {' and a column '.join(missing)}, got none")

@@ -14,6 +14,7 @@ from mqindex._native.consume_queue import are_sound, check_units, decode_units
 from mqindex._native.numbers import int64, milliseconds, whole_number
 from mqindex._native.owner import Owner
 from mqindex._native.queue_view import QueueView
+from mqindex._options import require_switch
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_count, whole_number_from
@@ -130,6 +131,7 @@ class ConsumeQueue(Closable):
         GeometryError : it is to be written, and a file has another size
         StoreInUseError : it is to be written, and a broker or another writer has it
         """
+        require_switch("writable", writable)
         where = path_of("directory", directory)
         with ExitStack() as held:
             if writable:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
 from mqindex._native.owner import Owner
+from mqindex._options import require_switch
 from mqindex.errors import FormatError, ReadOnlyFileError, path_of
 from mqindex.files import disk
 from mqindex.files.believed import Believed
@@ -95,6 +96,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         FileStateError : RocketMQ 5 keeps its queues there in RocksDB, and not in files too
         StoreInUseError : `writable`, and a broker holds the store, or somebody has a queue of it open for writing
         """
+        require_switch("writable", writable)
         where = path_of("directory", directory)
         file_size = given_file_size(file_size)
         ext = None if ext_directory is None else path_of("ext_directory", ext_directory)

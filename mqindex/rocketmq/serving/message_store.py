@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Unpack
 
 from mqindex._native.numbers import period
-from mqindex._options import with_options_of
+from mqindex._options import require_switch, with_options_of
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import Time
@@ -116,7 +117,8 @@ class MessageStore(Closable):
         config, commitlog, hash_slot_num, index_num, broker_version : store options; what is not given is inferred
         writable : bool
             True: also to put messages. A store that does not exist yet is made. After an unclean exit index and queues
-            are repaired first. The lock of the store is held until `close`.
+            are repaired first. The lock of the store is held until `close`. One that is dropped without `close` gives
+            a `ResourceWarning` and is left as by an unclean exit: nothing in the log is lost.
 
         Raises
         ------
@@ -208,6 +210,7 @@ class MessageStore(Closable):
             the units are taken at their word then, and the log is not read.
         columns : names as for `CommitLog.scan`; None: all but `body` and `properties`
         """
+        require_switch("exact", exact)
         if not exact:
             answer = self._places.answer(self._served.log, topic, queue_id, offset, max_msg_nums, tags, columns)
             if answer is not None:
@@ -270,6 +273,7 @@ class MessageStore(Closable):
         -------
         PutMessagesResult : phy_offsets int64[n], sizes int32[n], queue_offsets int64[n]
         """
+        require_switch("whole", whole)
         return self._writing().put_messages(messages, whole=whole)
 
     def reput(self, *, follow: bool = False, stop: Stop | None = None, progress: OnReput | None = None) -> ReputResult:
@@ -282,6 +286,7 @@ class MessageStore(Closable):
         stop : a `threading.Event`, or anything with its `is_set` and `wait`; None: for ever
         progress : called about once a second, and at the end, with a `ReputProgress`
         """
+        require_switch("follow", follow)
         writer = self._writing()
         return writer.follow(stop or threading.Event(), progress) if follow else writer.dispatch()
 
@@ -318,6 +323,7 @@ class MessageStore(Closable):
         of the first query; they are seen growing. Source: RocketMQ 4.9.3 `DefaultMessageStore.queryMessage`.
         """
         require_names(topic, key)
+        require_switch("exact", exact)
         most = whole_count("max_num", max_num)
         first, last = period(begin, end)
         log, index = self.commit_log, self._index_service()
@@ -398,6 +404,12 @@ class MessageStore(Closable):
             for part in (self._index, self._queues, self._served.log):
                 if part is not None:
                     part.close()
+
+    def __del__(self) -> None:
+        writer: StoreWriter | None = getattr(self, "_writer", None)  # none where it could not be opened
+        if writer is not None and not self._closed:
+            warnings.warn(f"a writable store was not closed: {self.root}", ResourceWarning, stacklevel=2, source=self)
+            writer.abandon()
 
     def __repr__(self) -> str:
         return f"MessageStore({self.root!r})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import NamedTuple, TypeVar
@@ -271,6 +272,17 @@ class StoreWriter(Closable):
                     self._flush.abandon()
                     with self._dispatching:
                         self._closed = True
+
+    def abandon(self) -> None:
+        """Let everything go and write nothing more: `abort` stays, so that the next to open the store repairs it.
+
+        Not where the thread itself lets go, nor in a forked child or a process that ends: its locks end with it.
+        """
+        if self._closed or not self._owner.here or sys.is_finalizing() or self._flush.runs_here:
+            return
+        with self._opened:
+            self._flush.abandon()
+            self._closed = True
 
     def _on_disk(self) -> Stored:
         """The last message dispatched, after the log has been synced up to it."""
