@@ -7,24 +7,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["require_switch", "with_options_of"]
+from mqindex.errors import require_switch
+
+__all__ = ["with_options_of"]
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
-
-
-def require_switch(name: str, value: object) -> None:
-    """`TypeError`, naming the argument, where a switch is neither True nor False, NumPy's included.
-
-    A text is no answer: "no" would count as true.
-
-    >>> require_switch("dry_run", "no")
-    Traceback (most recent call last):
-    TypeError: dry_run: expected True or False, got 'no'
-    """
-    if not isinstance(value, bool) and not (
-        getattr(value, "dtype", None) == bool and getattr(value, "shape", None) == ()
-    ):
-        raise TypeError(f"{name}: expected True or False, got {value!r:.80}")
 
 
 def with_options_of(home: Callable[..., object]) -> Callable[[AnyFunction], AnyFunction]:

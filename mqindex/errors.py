@@ -131,6 +131,21 @@ def path_of(name: str, path: Any) -> str:
     return str.__str__(text)  # kernels take no subclass, as NumPy's
 
 
+def require_switch(name: str, value: object) -> None:
+    """`TypeError`, naming the argument, where a switch is neither True nor False, NumPy's included.
+
+    A text is no answer: "no" would count as true.
+
+    >>> require_switch("dry_run", "no")
+    Traceback (most recent call last):
+    TypeError: dry_run: expected True or False, got 'no'
+    """
+    if not isinstance(value, bool) and not (
+        getattr(value, "dtype", None) == bool and getattr(value, "shape", None) == ()
+    ):
+        raise TypeError(f"{name}: expected True or False, got {value!r:.80}")
+
+
 def may_be_a_name(path: str) -> bool:
     """Whether a file can have it as its name: none has a NUL, nor half a surrogate pair, which has no bytes."""
     try:

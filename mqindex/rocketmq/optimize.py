@@ -11,13 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mqindex._options import require_switch
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import exchange_all, publish_all
 from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_in
-from mqindex.errors import GeometryError, OutputExistsError, path_of
+from mqindex.errors import GeometryError, OutputExistsError, path_of, require_switch
 from mqindex.files import disk, output_place, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange

@@ -35,8 +35,10 @@ def test_a_dropped_store_is_told_and_let_go(tmp_path: Path, in_circle: bool) -> 
 
 
 def test_a_store_that_the_end_of_a_process_drops_does_not_hold_it_up(tmp_path: Path) -> None:
-    code = f"from mqindex.rocketmq import MessageStore\nkept = MessageStore.open({str(tmp_path)!r}, writable=True, **{_ROOM!r})"
-    done = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, timeout=60)
+    made = f"MessageStore.open({str(tmp_path)!r}, writable=True, **{_ROOM!r})"
+    code = f"from mqindex.rocketmq import MessageStore\nkept = {made}"
+    command = [sys.executable, "-W", "always", "-c", code]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert "ResourceWarning: a writable store was not closed" in done.stderr
     with MessageStore.open(tmp_path, writable=True, **_ROOM):

@@ -16,13 +16,12 @@ from mqindex._native.index_sort import sort_into
 from mqindex._native.index_writer import IndexWriter
 from mqindex._native.numbers import int64, milliseconds, period, whole_number
 from mqindex._native.single_calls import SingleCalls
-from mqindex._options import require_switch
 from mqindex.columns.columns import Columns
 from mqindex.columns.hits import Hits
 from mqindex.columns.keys import key_batch
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import int64s, times
-from mqindex.errors import path_of
+from mqindex.errors import path_of, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile

@@ -15,12 +15,11 @@ import numpy.typing as npt
 
 from mqindex._native.numbers import period, whole_number
 from mqindex._native.owner import Owner
-from mqindex._options import require_switch
 from mqindex.columns.hits import Hits
 from mqindex.columns.keys import index_key, key_batch
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import int64s, times
-from mqindex.errors import ClosedFileError, ReadOnlyFileError, path_of
+from mqindex.errors import ClosedFileError, ReadOnlyFileError, path_of, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock

@@ -12,11 +12,10 @@ import numpy.typing as npt
 
 from mqindex._native.guard import Mapping
 from mqindex._native.numbers import int64, whole_number
-from mqindex._options import require_switch
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_number_from
-from mqindex.errors import FormatError, ReadOnlyFileError
+from mqindex.errors import FormatError, ReadOnlyFileError, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.file_maps import FileMaps

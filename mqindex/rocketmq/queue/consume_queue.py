@@ -14,11 +14,10 @@ from mqindex._native.consume_queue import are_sound, check_units, decode_units
 from mqindex._native.numbers import int64, milliseconds, whole_number
 from mqindex._native.owner import Owner
 from mqindex._native.queue_view import QueueView
-from mqindex._options import require_switch
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_count, whole_number_from
-from mqindex.errors import ReadOnlyFileError, path_of
+from mqindex.errors import ReadOnlyFileError, path_of, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.file_maps import FileMaps

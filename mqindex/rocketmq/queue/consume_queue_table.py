@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
 from mqindex._native.owner import Owner
-from mqindex._options import require_switch
-from mqindex.errors import FormatError, ReadOnlyFileError, path_of
+from mqindex.errors import FormatError, ReadOnlyFileError, path_of, require_switch
 from mqindex.files import disk
 from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable

@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from typing import Unpack
 
 from mqindex._native.numbers import period
-from mqindex._options import require_switch, with_options_of
+from mqindex._options import with_options_of
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import Time
-from mqindex.errors import ReadOnlyFileError, path_of
+from mqindex.errors import ReadOnlyFileError, path_of, require_switch
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_rlock
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
@@ -407,7 +407,7 @@ class MessageStore(Closable):
 
     def __del__(self) -> None:
         writer: StoreWriter | None = getattr(self, "_writer", None)  # none where it could not be opened
-        if writer is not None and not self._closed:
+        if writer is not None and not writer.closed:
             warnings.warn(f"a writable store was not closed: {self.root}", ResourceWarning, stacklevel=2, source=self)
             writer.abandon()
 

@@ -273,6 +273,10 @@ class StoreWriter(Closable):
                     with self._dispatching:
                         self._closed = True
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def abandon(self) -> None:
         """Let everything go and write nothing more: `abort` stays, so that the next to open the store repairs it.
 
