@@ -63,7 +63,7 @@ def check_sides(check: SideCheck) -> list[Finding]:
 # ---- checkpoint
 
 
-def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
+def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:  # noqa: PLR0912
     try:
         size = os.path.getsize(path)
         known = Checkpoint.read(path)
