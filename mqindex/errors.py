@@ -140,9 +140,8 @@ def require_switch(name: str, value: object) -> None:
     Traceback (most recent call last):
     TypeError: dry_run: expected True or False, got 'no'
     """
-    if not isinstance(value, bool) and not (
-        getattr(value, "dtype", None) == bool and getattr(value, "shape", None) == ()
-    ):
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if not isinstance(value, bool) and not (dtype == bool and shape == ()):
         raise TypeError(f"{name}: expected True or False, got {value!r:.80}")
 
 
