@@ -141,7 +141,7 @@ def require_switch(name: str, value: object) -> None:
     TypeError: dry_run: expected True or False, got 'no'
     """
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    if not isinstance(value, bool) and not (dtype == bool and shape == ()):
+    if not isinstance(value, bool) and not (str(dtype) == "bool" and shape == ()):
         raise TypeError(f"{name}: expected True or False, got {value!r:.80}")
 
 
