@@ -16,7 +16,13 @@ cdef object MILLISECOND = datetime.timedelta(milliseconds=1)
 
 cdef bint _is_bool(value):
     """Whether it is a bool, also NumPy's, which before NumPy 2 is a number for Python."""
-    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b"
+    return isinstance(value, bool) or _is_of_kind(value, "b")
+
+
+cdef bint _is_of_kind(value, str kind):
+    """Whether it is a NumPy value of this kind. Of some objects, as a Spark column, every attribute is another one."""
+    found = getattr(getattr(value, "dtype", None), "kind", None)
+    return isinstance(found, str) and found == kind
 
 
 def whole_number(str name not None, value, /):
@@ -41,7 +47,7 @@ def milliseconds(str name not None, value, /):
         return value
     if isinstance(value, datetime.datetime):
         return _of_datetime(name, value)
-    if getattr(getattr(value, "dtype", None), "kind", None) == "M" and getattr(value, "ndim", 1) == 0:
+    if _is_of_kind(value, "M") and getattr(value, "ndim", 1) == 0:
         import numpy
 
         if numpy.isnat(value):

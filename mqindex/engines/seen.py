@@ -40,6 +40,10 @@ class SeeingEngine:
         """As of the engine."""
         return self.engine.looks()
 
+    def sees(self, path: str) -> bool:
+        """Whether this process sees a path as the tasks must."""
+        return _is_seen(path, self.seen.get(path, ()))
+
     def map(
         self,
         stage: Callable[[Item], Result],

@@ -93,9 +93,14 @@ def _is_seeing(engine: Engine) -> TypeGuard[SeeingEngine]:
     return hasattr(engine, "seen")
 
 
+def _sees(engine: Engine, directory: str) -> bool:
+    """Whether this process sees a directory as the tasks do: below a volume that is not mounted here it is empty."""
+    return disk.is_directory(directory) and (not _is_seeing(engine) or engine.sees(directory))
+
+
 @contextmanager
 def _made_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
-    if all(map(disk.is_directory, parents)):
+    if all(_sees(engine, parent) for parent in parents):
         with ExitStack() as stack:
             yield [stack.enter_context(staging.scratch(parent)) for parent in parents]
         return
@@ -103,7 +108,10 @@ def _made_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
         staging.make_shared_scratch, parents, name="make a scratch directory"
     )  # the driver does not see the tasks' files
     try:
-        yield shared
+        with ExitStack() as stack:
+            for parent, scratch in zip(parents, shared, strict=True):
+                stack.enter_context(staging.named_outside(parent, [scratch]))
+            yield shared
     finally:
         with half_done(lambda: "what it leaves is removed by a later run"):
             plain = engine.engine if _is_seeing(engine) else engine  # what tasks saw may be replaced by now
@@ -113,7 +121,7 @@ def _made_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
 @contextmanager
 def held(engine: Engine, hold: Callable[[str], AbstractContextManager[None]], root: str) -> Iterator[None]:
     """Hold a store for writing; where the driver does not see it, a task checks once that no broker holds it."""
-    if disk.is_directory(root):
+    if _sees(engine, root):
         with hold(root):
             yield
     else:

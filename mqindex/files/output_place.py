@@ -6,11 +6,12 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
 from mqindex.files.probe import file_system, is_mount_point
-from mqindex.files.staging import home_of, scratch
+from mqindex.files.staging import home_of, scratch, sweep
 from mqindex.files.whereabouts import around, lies_in
 
 __all__ = ["require_apart", "require_new", "require_place"]
@@ -45,6 +46,8 @@ def require_new(out: str, *, overwrite: bool) -> None:
     if not os.listdir(out):
         return
     if not overwrite:
+        with suppress(OSError):
+            sweep(home_of(out))  # of a run that was killed when it had published this
         raise OutputExistsError(
             "the output exists and is not empty",
             path=out,

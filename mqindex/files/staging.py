@@ -29,6 +29,7 @@ __all__ = [
     "exchange",
     "home_of",
     "make_shared_scratch",
+    "named_outside",
     "newest",
     "rights_in",
     "scratch",
@@ -192,7 +193,7 @@ def scratch(parent: str) -> Iterator[str]:
     tried: list[str] = []
     owner = -1
     try:
-        with _named_outside(parent, tried):
+        with named_outside(parent, tried):
             path, owner = _make(parent, _PRIVATE, tried)
             yield path
     finally:
@@ -215,7 +216,7 @@ def make_shared_scratch(parent: str) -> str:
     sweep(parent)
     tried: list[str] = []
     try:
-        with _named_outside(parent, tried):
+        with named_outside(parent, tried):
             path, owner = _make(parent, _SHARED, tried)
             disk.close(owner)
     except BaseException:
@@ -225,7 +226,7 @@ def make_shared_scratch(parent: str) -> str:
 
 
 @contextlib.contextmanager
-def _named_outside(parent: str, tried: Sequence[str]) -> Iterator[None]:
+def named_outside(parent: str, tried: Sequence[str]) -> Iterator[None]:
     """An `OSError` that names a path in a scratch names `parent`: that is there when the sentence is read.
 
     One that something vanished keeps its name: it was the scratch itself that somebody removed.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from mqindex import rocketmq
 from mqindex.errors import FileStateError, GeometryError
 from mqindex.rocketmq import IndexService
-from mqindex.spark import hash_slot, key_hash, select_phy_offset
+from mqindex.spark import hash_slot, key_hash, select_partition, select_phy_offset
 from mqindex.spark.functions import rocketmq as functions
 from mqindex.spark.functions.rocketmq import Lookup
 from tests.reference.java import key_hash as reference_hash
@@ -100,6 +102,42 @@ def test_files_that_come_later_are_seen(spark: Any, tmp_path: Path) -> None:
             service.flush()
         found = keys.select(look_up("key").alias("found")).collect()[0].found
         assert found == list(range(number, -1, -1))
+
+
+@pytest.mark.parametrize("function", [select_phy_offset, select_partition])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"topic": 5}, "topic: expected str, got int"),
+        ({"max_num": -1}, "max_num: expected 0 or more, got -1"),
+        ({"max_num": "5"}, "max_num: expected a whole number, got '5'"),
+        ({"begin": 1.5}, "begin: expected ms since the epoch, an aware datetime or a datetime64, got float, 1.5"),
+        ({"end": datetime(2023, 11, 14)}, "end: expected a datetime with a time zone, got 2023-11-14 00:00:00"),
+        ({"hash_slot_num": 0}, "hash_slot_num: expected a whole number from 1 to 2147483647, got 0"),
+    ],
+    ids=["topic", "max_num", "text", "begin", "end", "geometry"],
+)
+def test_arguments_are_refused_at_once(
+    function: Any, arguments: dict[str, Any], said: str, golden: Path
+) -> None:
+    """They were refused in a worker, when the query ran, below a page of Java."""
+    with pytest.raises((TypeError, ValueError), match=rf"^{re.escape(said)}"):
+        function(golden, **arguments)
+
+
+def test_a_doubtful_period_is_a_warning_of_this_process(golden: Path) -> None:
+    """Only the workers warned, where nobody sees it."""
+    with pytest.warns(UserWarning, match="begin 5 is after end 3: nothing is between them"):
+        select_phy_offset(golden, begin=5, end=3)
+
+
+def test_a_column_in_place_of_a_number_is_told(spark: Any, golden: Path) -> None:
+    """It was `CANNOT_CONVERT_COLUMN_INTO_BOOL`."""
+    column = frame(spark, ["k"])["key"]
+    with pytest.raises(TypeError, match=r"^n: expected a whole number from 1 to 2147483647, got Column<'key'>"):
+        hash_slot("key", column)
+    with pytest.raises(TypeError, match=r"^begin: expected ms since the epoch, .*, got Column$"):
+        select_phy_offset(golden, begin=column)
 
 
 def test_wrong_geometry_is_told(spark: Any, golden: Path) -> None:

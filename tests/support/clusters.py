@@ -58,22 +58,37 @@ class BlindWorker(LocalEngine):
 
 
 class ElsewhereCluster(LocalEngine):
-    """Workers that see the directory `there`, which this process does not."""
+    """Workers that see the directory `there`, which this process does not.
 
-    def __init__(self, there: Path) -> None:
+    mount_point : here the directory is there, and empty: the volume is not mounted.
+    """
+
+    def __init__(self, there: Path, *, mount_point: bool = False) -> None:
         super().__init__(1)
         self.there, self.away = there, there.with_name(f"{there.name}-away")
-        there.rename(self.away)
+        self.mount_point = mount_point
+        self._go()
 
     def looks(self) -> int:
         return 2
 
     def map(self, stage: Callable[[Any], Any], items: Sequence[Any], *, name: str, **more: Any) -> list[Any]:
-        self.away.rename(self.there)
+        self.come_back()
         try:
             return [pickle.loads(pickle.dumps(stage))(item) for item in items]
         finally:
-            self.there.rename(self.away)
+            self._go()
+
+    def come_back(self) -> None:
+        """This process sees the directory from now on."""
+        if self.mount_point:
+            self.there.rmdir()  # nothing was written there
+        self.away.rename(self.there)
+
+    def _go(self) -> None:
+        self.there.rename(self.away)
+        if self.mount_point:
+            self.there.mkdir()
 
 
 class DyingWorker(LocalEngine):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -12,7 +14,7 @@ import pytest
 
 from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine, seen
-from mqindex.engines.tasks import require_seen
+from mqindex.engines.tasks import require_seen, scratch_in
 from mqindex.errors import FileStateError, RebuildError
 from tests.support.clusters import LOOK, BlindWorker, DyingWorker, ElsewhereCluster
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
@@ -187,16 +189,47 @@ def test_a_directory_is_known_by_its_newest_names(tmp_path: Path) -> None:
     assert seen._names(str(tmp_path)) == [str(1999 - at) for at in range(seen._NAMES)]
 
 
-def test_only_the_workers_need_to_see_the_files_of_a_rebuild(store: Path, tmp_path: Path) -> None:
-    expected = index_bytes(store)
+@pytest.fixture(params=[False, True], ids=["nothing is here", "the volume is not mounted here"])
+def elsewhere(store: Path, tmp_path: Path, request: pytest.FixtureRequest) -> ElsewhereCluster:
+    """Workers that see a store without its first index file in `shared`; here is nothing, or an empty mount point."""
     shared = tmp_path / "shared"
     shared.mkdir()
+    min((store / "index").iterdir()).unlink()
     store.rename(shared / "store")
-    cluster = ElsewhereCluster(shared)
-    assert rebuild(shared / "store", shared, cluster).ok
-    cluster.away.rename(shared)
-    assert index_bytes(shared / "new") == expected
+    return ElsewhereCluster(shared, mount_point=request.param)
+
+
+def test_only_the_workers_need_to_see_the_files_of_a_rebuild(elsewhere: ElsewhereCluster, tmp_path: Path) -> None:
+    """A driver's own empty directory got the scratch, and a worker that saw the volume was said to lack it."""
+    expected = index_bytes(make_small_store(tmp_path / "whole"))
+    assert rebuild(elsewhere.there / "store", elsewhere.there, elsewhere).ok
+    elsewhere.come_back()
+    assert index_bytes(elsewhere.there / "new") == expected
     assert scraps(tmp_path) == []
+
+
+def test_only_the_workers_need_to_see_the_files_of_a_check_and_a_repair(
+    elsewhere: ElsewhereCluster, tmp_path: Path
+) -> None:
+    """This process opened the log to find what is before a file, and told that a file of it was missing."""
+    expected = index_bytes(make_small_store(tmp_path / "whole"))
+    store = elsewhere.there / "store"
+    assert [one.kind for one in verify(store, tmp_path, elsewhere).findings] == ["missing-entries"]
+    assert repair(store, tmp_path, elsewhere).ok
+    assert verify(store, tmp_path, elsewhere).ok
+    elsewhere.come_back()
+    assert index_bytes(store) == expected
+    assert scraps(tmp_path) == []
+
+
+def test_no_space_in_a_scratch_of_the_workers_names_the_place_of_the_user(elsewhere: ElsewhereCluster) -> None:
+    """The scratch was named, which is gone when the sentence is read."""
+    place = str(elsewhere.there)
+    with (
+        pytest.raises(OSError, match=rf"No space left on device: '{place}'$"),
+        scratch_in(require_seen(elsewhere, [place]), place) as (_, scratch),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device", os.path.join(scratch, "run"))
 
 
 # ---- a worker that dies while files get their places --------------------------------------------------------------

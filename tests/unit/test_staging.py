@@ -129,6 +129,21 @@ def test_an_output_that_exists_is_refused_unless_asked(tmp_path):
     output_place.require_new(str(tmp_path), overwrite=True)
 
 
+def test_a_run_that_is_refused_removes_what_one_left_that_was_killed_after_it_published(tmp_path):
+    """The same command again was refused each time, and the scratch of the first one stayed beside its output."""
+    out, left = tmp_path / "out", tmp_path / ".mqindex-000000000001"
+    with staging.scratch(str(tmp_path)) as running:  # of another run, that is not over
+        for directory in (out, left):
+            directory.mkdir()
+            (directory / "file").write_bytes(b"bytes")
+        (left / "owner").write_bytes(b"mqindex\n")
+        with pytest.raises(OutputExistsError, match="is not empty"):
+            output_place.require_new(str(out), overwrite=False)
+        assert sorted(os.listdir(tmp_path)) == [os.path.basename(running), "out"]
+        assert os.listdir(running) == ["owner"]
+    assert os.listdir(out) == ["file"]
+
+
 def test_a_name_that_leaves_no_room_for_that_of_a_backup_is_refused_before_the_work(tmp_path):
     """It was "File name too long" when all was done; without --force, and where nothing is, every name is possible."""
     longest = os.pathconf(tmp_path, "PC_NAME_MAX")

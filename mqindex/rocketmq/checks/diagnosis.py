@@ -10,6 +10,7 @@ from functools import partial
 
 from mqindex._words import plural
 from mqindex.engines import Engine
+from mqindex.engines.tasks import run_one
 from mqindex.report import Finding, Start
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks import check, coverage
@@ -84,7 +85,9 @@ def conclude(
     good, misplaced = _settle(checked)
     good_paths = {one.path for one in good}
     switch = ended.options.index_switch
-    spans, stretches = _gaps(ended, good) if switch is None else (ended.spans, [])
+    spans, stretches = ended.spans, []
+    if switch is None:
+        spans, stretches = run_one(engine, partial(_gaps, good=good), ended, "look for gaps in the index")
     filled = coverage.measure(engine, stretches, spans, split_size, tags=ended.tags, out=out)
     checkpoint = engine.map(
         _read_checkpoint, [os.path.join(ended.options.root, "checkpoint")], name="read the checkpoint"

@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from mqindex import rocketmq
-from mqindex.columns.limits import whole_number_from
+from mqindex._native.numbers import period
+from mqindex.columns.keys import text_of
+from mqindex.columns.limits import whole_count, whole_number_from
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -162,8 +164,9 @@ class Lookup:
         self.index_dir = os.path.abspath(local_path(index_dir, "index_dir"))  # a worker may have another directory
         self.geometry = layout.given_geometry(hash_slot_num, index_num)
         self.has_files = _has_files(self.index_dir)
-        self.topic = topic
-        self.limits = {"max_num": max_num, "begin": begin, "end": end}
+        self.topic = None if topic is None else text_of("topic", topic)
+        first, last = period(begin, end)
+        self.limits = {"max_num": whole_count("max_num", max_num), "begin": first, "end": last}
 
     def __call__(self, keys: pa.Array) -> pa.Array:
         keys = _texts(keys)
