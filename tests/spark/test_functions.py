@@ -117,9 +117,7 @@ def test_files_that_come_later_are_seen(spark: Any, tmp_path: Path) -> None:
     ],
     ids=["topic", "max_num", "text", "begin", "end", "geometry"],
 )
-def test_arguments_are_refused_at_once(
-    function: Any, arguments: dict[str, Any], said: str, golden: Path
-) -> None:
+def test_arguments_are_refused_at_once(function: Any, arguments: dict[str, Any], said: str, golden: Path) -> None:
     """They were refused in a worker, when the query ran, below a page of Java."""
     with pytest.raises((TypeError, ValueError), match=rf"^{re.escape(said)}"):
         function(golden, **arguments)
@@ -129,6 +127,17 @@ def test_a_doubtful_period_is_a_warning_of_this_process(golden: Path) -> None:
     """Only the workers warned, where nobody sees it."""
     with pytest.warns(UserWarning, match="begin 5 is after end 3: nothing is between them"):
         select_phy_offset(golden, begin=5, end=3)
+
+
+def test_columns_have_the_names_of_their_functions(spark: Any, golden: Path) -> None:
+    """They were `select(key)`, `hashes(key)` and `slot(key)`."""
+    chosen = select_phy_offset(golden)
+    found = frame(spark, ["k"]).select(chosen("key"), key_hash("key"), hash_slot("key", 7))
+    assert found.columns == ["select_phy_offset(key)", "key_hash(key)", "hash_slot(key)"]
+    with pytest.raises(
+        Exception, match=r"TypeError: select_phy_offset\(\) takes 1 positional argument but 2 were given"
+    ):
+        frame(spark, ["k"]).select(chosen("key", "key")).collect()  # type: ignore[call-arg]
 
 
 def test_a_column_in_place_of_a_number_is_told(spark: Any, golden: Path) -> None:

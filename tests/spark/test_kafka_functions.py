@@ -65,6 +65,9 @@ def test_what_cannot_be_asked_is_told(spark: Any, mono: Path) -> None:
     for column, kind in (("word", "string"), ("seconds", "double")):
         with pytest.raises(Exception, match=f"timestamp: expected ms since the epoch, a bigint, got {kind}"):
             frame.select(offset_for_timestamp(mono)(column)).collect()
+    moments = spark.sql("select timestamp '2023-11-14 22:13:35' moment")
+    with pytest.raises(Exception, match=r"a bigint, got timestamp\[.*\]; unix_millis makes one of a timestamp"):
+        moments.select(offset_for_timestamp(mono)("moment")).collect()
     with pytest.raises(Exception, match="directory: expected a Kafka partition's, got"):
         frame.select(offset_for_timestamp(mono.parent)("ms")).collect()
 

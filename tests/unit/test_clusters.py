@@ -6,6 +6,8 @@ import errno
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine, seen
 from mqindex.engines.tasks import require_seen, scratch_in
-from mqindex.errors import FileStateError, RebuildError
+from mqindex.errors import FileStateError, RebuildError, StoreInUseError
 from tests.support.clusters import LOOK, BlindWorker, DyingWorker, ElsewhereCluster
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
 from tests.support.small_store import OPTIONS, QUEUE_FILE_SIZE, make_small_store
@@ -220,6 +222,24 @@ def test_only_the_workers_need_to_see_the_files_of_a_check_and_a_repair(
     elsewhere.come_back()
     assert index_bytes(store) == expected
     assert scraps(tmp_path) == []
+
+
+@pytest.mark.parametrize("mount_point", [False, True], ids=["nothing", "mount point"])
+def test_a_broker_s_lock_is_seen_where_the_store_is(mount_point: bool, store: Path) -> None:
+    code = "import sys; from mqindex.files import lock\nwith lock.hold(sys.argv[1]): print(flush=True); input()"
+    lose_last_index_file(store)
+    before = contents(store)
+    with subprocess.Popen(
+        [sys.executable, "-c", code, store / "lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as broker:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        cluster = ElsewhereCluster(store, mount_point=mount_point)
+        with pytest.raises(StoreInUseError):
+            repair(store, store, cluster)
+        broker.communicate(b"\n")
+    cluster.come_back()
+    assert contents(store) == before
 
 
 def test_no_space_in_a_scratch_of_the_workers_names_the_place_of_the_user(elsewhere: ElsewhereCluster) -> None:

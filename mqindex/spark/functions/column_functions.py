@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["by_value", "column_function", "files_state", "register_function"]
 
 
-def column_function(function: Callable[..., pa.Array], result: Any) -> Any:
-    """`function` of Arrow arrays, of a Spark type `result`, as a function of columns, also to be registered for SQL."""
+def column_function(name: str, function: Callable[..., pa.Array], result: Any) -> Any:
+    """`function` of Arrow arrays, of a Spark type `result`, as a function of columns, also to be registered for SQL.
+
+    name : of its columns, and in Python's error about its arguments.
+    """
     from pyspark.sql import functions
 
+    function.__name__ = function.__qualname__ = name
     if hasattr(functions, "arrow_udf"):
         return functions.arrow_udf(function, result)
     import pandas as pd  # type: ignore[import-untyped]
@@ -28,14 +32,14 @@ def column_function(function: Callable[..., pa.Array], result: Any) -> Any:
     def by_pandas(*columns: pd.Series) -> pd.Series:
         return function(*(_from_pandas(column) for column in columns)).to_pandas(integer_object_nulls=True)
 
+    by_pandas.__name__ = by_pandas.__qualname__ = name
     by_pandas.__annotations__ = {"columns": pd.Series, "return": pd.Series}
     return functions.pandas_udf(by_pandas, result)  # type: ignore[attr-defined]
 
 
 def register_function(spark: SparkSession, name: str, function: Callable[..., pa.Array], result: Any) -> None:
-    """`function` as a function of SQL: Python's error about its arguments is about `name`."""
-    function.__name__ = function.__qualname__ = name
-    spark.udf.register(name, column_function(function, result))
+    """`function` as a function of SQL."""
+    spark.udf.register(name, column_function(name, function, result))
 
 
 def _from_pandas(column: Any) -> pa.Array:

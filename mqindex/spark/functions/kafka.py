@@ -53,7 +53,7 @@ def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column 
     def find(timestamps: pa.Array) -> pa.Array:
         return _offsets(place, timestamps)
 
-    chosen: Callable[[Column | str], Column] = column_function(find, _long_type())
+    chosen: Callable[[Column | str], Column] = column_function("offset_for_timestamp", find, _long_type())
     return chosen
 
 
@@ -71,7 +71,8 @@ def register_kafka_functions(spark: SparkSession) -> None:
 def _offsets(directory: str, timestamps: pa.Array) -> pa.Array:
     """In a worker: an offset for each timestamp, null for null and for none."""
     if not pa.types.is_integer(timestamps.type) and timestamps.null_count < len(timestamps):
-        raise ValueError(f"timestamp: expected ms since the epoch, a bigint, got {timestamps.type}")
+        hint = "; unix_millis makes one of a timestamp" if pa.types.is_timestamp(timestamps.type) else ""
+        raise ValueError(f"timestamp: expected ms since the epoch, a bigint, got {timestamps.type}{hint}")
     asked = timestamps.cast(pa.int64())
     valid = asked.is_valid().to_numpy(zero_copy_only=False)
     log = _opened(directory, files_state(os.path.join(directory, name) for name in os.listdir(directory)))

@@ -62,6 +62,7 @@ def select_phy_offset(
 
     Raises
     ------
+    TypeError, ValueError : at once, of an argument
     FileNotFoundError, GeometryError : when it runs, as of `mqindex.rocketmq.IndexService.open`
     FileStateError : when it runs, a worker sees no index file where the driver saw some
 
@@ -82,7 +83,7 @@ def select_phy_offset(
     def select(keys: pa.Array) -> pa.Array:
         return lookup(keys)
 
-    chosen: Callable[[Column | str], Column] = column_function(select, _offsets_type())
+    chosen: Callable[[Column | str], Column] = column_function("select_phy_offset", select, _offsets_type())
     return chosen
 
 
@@ -99,7 +100,7 @@ def key_hash(column: Column | str) -> Column:
     def hashes(keys: pa.Array) -> pa.Array:
         return _hashes(keys)
 
-    hashed: Column = column_function(hashes, _int_type())(column)
+    hashed: Column = column_function("key_hash", hashes, _int_type())(column)
     return hashed
 
 
@@ -117,7 +118,7 @@ def hash_slot(column: Column | str, n: int) -> Column:
     def slot(keys: pa.Array) -> pa.Array:
         return _slots(keys, count)
 
-    chosen: Column = column_function(slot, _int_type())(column)
+    chosen: Column = column_function("hash_slot", slot, _int_type())(column)
     return chosen
 
 
