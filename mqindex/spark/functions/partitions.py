@@ -41,7 +41,8 @@ def select_partition(
 
     Raises
     ------
-    ValueError, TypeError : at once, of an argument; when it runs, a row has no `key`, or one that is no text; the message names the row
+    ValueError, TypeError : at once, of an argument; when it runs, a row has no `key`, or one that is no text: the
+        message names the row
 
     Examples
     --------
