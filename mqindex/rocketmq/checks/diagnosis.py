@@ -85,7 +85,8 @@ def conclude(
     good, misplaced = _settle(checked)
     good_paths = {one.path for one in good}
     switch = ended.options.index_switch
-    spans, stretches = ended.spans, []
+    spans: tuple[LogSpan, ...] = ended.spans
+    stretches: list[Gap] = []
     if switch is None:
         spans, stretches = run_one(engine, partial(_gaps, good=good), ended, "look for gaps in the index")
     filled = coverage.measure(engine, stretches, spans, split_size, tags=ended.tags, out=out)
