@@ -140,8 +140,9 @@ def require_switch(name: str, value: object) -> None:
     Traceback (most recent call last):
     TypeError: dry_run: expected True or False, got 'no'
     """
-    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    if not isinstance(value, bool) and not (str(dtype) == "bool" and shape == ()):
+    if isinstance(value, bool):
+        return
+    if str(getattr(value, "dtype", None)) != "bool" or getattr(value, "shape", None) != ():
         raise TypeError(f"{name}: expected True or False, got {value!r:.80}")
 
 

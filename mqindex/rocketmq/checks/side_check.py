@@ -63,7 +63,7 @@ def check_sides(check: SideCheck) -> list[Finding]:
 # ---- checkpoint
 
 
-def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:  # noqa: PLR0912
+def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
     try:
         size = os.path.getsize(path)
         known = Checkpoint.read(path)
@@ -81,8 +81,11 @@ def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:  # noqa: PLR0
         return
     if size != CHECKPOINT_SIZE:
         yield catalogue.CHECKPOINT_SIZE.finding(path, expected=CHECKPOINT_SIZE, got=size)
-    if known is None:
-        return
+    if known is not None:
+        yield from _times_and_offsets(check, path, known)
+
+
+def _times_and_offsets(check: SideCheck, path: str, known: Checkpoint) -> Iterator[Finding]:
     times = {"physicMsgTimestamp": known[0], "logicsMsgTimestamp": known[1], "indexMsgTimestamp": known[2]}
     for at, (name, time) in enumerate(times.items()):
         if not 0 <= time < LATEST_TIME:
