@@ -9,7 +9,7 @@ from tests.cli.conftest import Shell, Store, ordinary_user
 
 @pytest.mark.parametrize("name", ["checkpoint", "config/consumerFilter.json"])
 def test_a_file_that_the_caller_may_not_read_is_no_finding(shell: Shell, public: Store, name: str) -> None:
-    """`verify` told the caller to remove a good checkpoint, or that no broker starts with a good file of its configuration."""
+    """Its hint was to remove a good checkpoint, or that no broker starts with a good file of `config/`."""
     store = public.root
     file = store / name
     file.parent.mkdir(exist_ok=True)
