@@ -28,12 +28,13 @@ LEVELS = [  # from the bottom to the top: a unit includes units of its own level
         "log_find",
         "log_queues",
         "log_scan",
+        "unit_tally",
     },
     {"group_commit", "index_cold", "kafka_recovery", "log_encode", "log_extract", "log_text"},
     {"log_append", "log_columns"},
 ]
 KAFKA = re.compile(r"kafka_")
-ROCKETMQ = re.compile(r"consume_queue|index_|key_filter|log_")
+ROCKETMQ = re.compile(r"consume_queue|index_|key_filter|log_|unit_tally")
 
 
 def includes(directory: Path) -> dict[str, set[str]]:

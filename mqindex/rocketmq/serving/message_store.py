@@ -210,7 +210,8 @@ class MessageStore(Closable):
             the units are taken at their word then, and the log is not read.
         columns : names as for `CommitLog.scan`; None: all but `body` and `properties`
         """
-        require_switch("exact", exact)
+        if exact is not False:  # the ordinary call makes no other
+            require_switch("exact", exact)
         if not exact:
             answer = self._places.answer(self._served.log, topic, queue_id, offset, max_msg_nums, tags, columns)
             if answer is not None:
