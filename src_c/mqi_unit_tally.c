@@ -30,14 +30,18 @@ static int make_room(mqi_buffer *sums, int64_t queue) {
 }
 
 static int64_t count(mqi_buffer *sums, const mqi_queue_unit *units, int64_t n) {
+    mqi_unit_sum *sum = (mqi_unit_sum *)(void *)sums->data;
+    int64_t queues = sums->size / (int64_t)sizeof *sum;
     for (int64_t i = 0; i < n; i++) {
         int64_t queue = units[i].queue;
         if (UNLIKELY(queue < 0)) return i;
-        if (UNLIKELY(queue >= sums->size / (int64_t)sizeof(mqi_unit_sum)) && !make_room(sums, queue))
-            return MQI_NO_MEMORY;
-        mqi_unit_sum *sum = (mqi_unit_sum *)(void *)sums->data + queue;
-        sum->messages++;
-        sum->bytes += units[i].size;
+        if (UNLIKELY(queue >= queues)) {
+            if (!make_room(sums, queue)) return MQI_NO_MEMORY;
+            sum = (mqi_unit_sum *)(void *)sums->data;
+            queues = sums->size / (int64_t)sizeof *sum;
+        }
+        sum[queue].messages++;
+        sum[queue].bytes += units[i].size;
     }
     return n;
 }
