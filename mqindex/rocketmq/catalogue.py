@@ -130,6 +130,9 @@ LOG_PERHAPS_MISSING = replace(LOG_MISSING, severity="warning",
 LOG_ENDS_EARLY = replace(LOG_PERHAPS_MISSING,
     hint="what is built ends with the log: if another volume or a DLedger log has its later part, these messages are "
          "not in it")
+FILE_UNREAD = Kind("file-unread", "warning",
+    "A file of the index or the queues, which nothing is built from, cannot be read.",
+    "{error}; what is built does not need it, but whether the log has its messages is not known")
 LOG_FILE_MISSING = Kind("log-file-missing", "error",
     "One or more files are missing inside the log, with their messages.",
     "the messages between the two files are not in this store: is a directory of the log left out (--commitlog)? Else "

@@ -19,6 +19,7 @@ from mqindex.rocketmq import catalogue, store
 from mqindex.rocketmq.index.geometry import candidates
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE, IndexHeader
+from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.log.log_files import LogFile, list_log_files
 from mqindex.rocketmq.options import StoreOptions
@@ -76,26 +77,29 @@ def find_perhaps_gone(options: StoreOptions, spans: Sequence[LogSpan]) -> list[F
 
 
 def find_ends_early(options: StoreOptions) -> list[Finding]:
-    """A warning where the index or the queues go on after the last file of the log.
+    """A warning where the index or the queues go on after the last file of the log, and for each file that cannot be
+    read and may say so: who builds from the log needs none of them.
 
-    That file is looked for last: a broker makes it before its first message, and then the entries.
+    The log's last file is looked for last: a broker makes it before its first message, and then the entries.
     """
-    indexed = sorted(((end, path) for path, end in _indexed(options)), reverse=True)
-    units = sorted(_first_units(options), reverse=True)
+    unread: list[OSError] = []
+    indexed = sorted(((end, path) for path, end in _indexed(options, unread)), reverse=True)
+    units = sorted(_first_units(options, unread), reverse=True)
     files = list_log_files(options.commitlog)
     if not files:
         return []
     stop = files[-1].stop
+    silent = [catalogue.FILE_UNREAD.finding(str(one.filename), error=one) for one in unread]
     beyond = itertools.chain(
         ((end, path) for end, path in indexed if end >= stop and _reaches(path, end)),
         ((at, path) for at, path in units if at >= stop and _goes_on(path, at)),
     )
     newest = next(beyond, None)
     if newest is None:
-        return []
+        return silent
     expected = f"messages up to phy offset {newest[0]}, as {os.path.relpath(newest[1], options.root)} says"
     got = f"its last file, which ends at {stop}"
-    return [catalogue.LOG_ENDS_EARLY.finding(files[-1].path, expected=expected, got=got)]
+    return [catalogue.LOG_ENDS_EARLY.finding(files[-1].path, expected=expected, got=got), *silent]
 
 
 def first_phy_offsets(options: StoreOptions) -> Iterator[int]:
@@ -106,11 +110,10 @@ def first_phy_offsets(options: StoreOptions) -> Iterator[int]:
     yield from (phy_offset for phy_offset, _ in _first_units(options))
 
 
-def _first_units(options: StoreOptions) -> Iterator[tuple[int, str]]:
+def _first_units(options: StoreOptions, unread: list[OSError] | None = None) -> Iterator[tuple[int, str]]:
     """The phy offset of the first unit in each file of the queues that has one, and the file."""
     for path in queue_file_paths(options.consume_queue):
-        with reading(path) as file:
-            unit = file.read(QUEUE_UNIT_SIZE)
+        unit = _head(path, QUEUE_UNIT_SIZE, unread)
         if any(unit):
             yield int.from_bytes(unit[:8], "big", signed=True), path
 
@@ -135,14 +138,25 @@ def _witnesses(options: StoreOptions) -> Iterator[str]:
     yield from (path for _, path in _first_units(options))
 
 
-def _indexed(options: StoreOptions) -> Iterator[tuple[str, int]]:
+def _indexed(options: StoreOptions, unread: list[OSError] | None = None) -> Iterator[tuple[str, int]]:
     """Index files with entries, and the phy offset of the last one as the header says it."""
     for path in store.index_paths(options.index):
         if disk.is_file(path):
-            with reading(path) as file:
-                head = file.read(INDEX_HEADER_SIZE)
+            head = _head(path, INDEX_HEADER_SIZE, unread)
             if len(head) == INDEX_HEADER_SIZE and (header := IndexHeader.from_bytes(head)).index_count > 1:
                 yield path, header.end_phy_offset
+
+
+def _head(path: str, size: int, unread: list[OSError] | None) -> bytes:
+    """The first bytes of a file; none if it cannot be read, where `unread` gets its error. None: that is raised."""
+    try:
+        with reading(path) as file:
+            return file.read(size)
+    except OSError as error:
+        if unread is None or was_deleted(error):
+            raise
+        unread.append(error)
+        return b""
 
 
 def _reaches(path: str, phy_offset: int, stop: int = 2**63) -> bool:

@@ -24,7 +24,13 @@ from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, data_end, la
 from mqindex.rocketmq.options import StoreOptions, store_options
 from mqindex.rocketmq.pipeline.log_gone import find_log_gone, find_perhaps_gone, first_phy_offsets
 from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
-from mqindex.rocketmq.pipeline.version_survey import Version, log_traces, survey_version, version_again
+from mqindex.rocketmq.pipeline.version_survey import (
+    Version,
+    log_traces,
+    refuse_unread,
+    survey_version,
+    version_again,
+)
 
 __all__ = [
     "Survey",
@@ -168,8 +174,7 @@ def survey_again(found: Survey, doubtful: Set[int] | None) -> Survey:
 
 def require_read(found: Survey) -> None:
     """Raise the error of a file that could not be read, before anything is written by a setting that it may refute."""
-    for error in found.unread:
-        raise error
+    refuse_unread(found.unread)
 
 
 def require_log(found: Survey) -> None:

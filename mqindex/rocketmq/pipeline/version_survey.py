@@ -7,8 +7,9 @@ properties brokers before 5.2 (from 4.9.1 on) end without the separator that all
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +28,7 @@ from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions, tags_indexed
 from mqindex.rocketmq.pipeline.tags_survey import IndexedTags
 
-__all__ = ["LogTraces", "Version", "log_traces", "survey_version", "version_again"]
+__all__ = ["LogTraces", "Version", "log_traces", "refuse_unread", "survey_version", "version_again"]
 
 _SAMPLE_BYTES = 4 << 20
 _SINCE_5_4 = ("rocksdbstore",)
@@ -99,9 +100,17 @@ def version_again(
     indexed = IndexedTags(index_files, spans, pair)
     doubtful = indexed.refuting(version.tags) if doubtful is None else doubtful
     tags = indexed.again(version.tags, doubtful) if doubtful else version.tags
-    for error in indexed.unread:
-        raise error
+    refuse_unread(indexed.unread)
     return replace(version, tags=tags)
+
+
+def refuse_unread(unread: Iterable[OSError]) -> None:
+    """Raise the first error of a file that may show a setting; of a bad disk with what to do."""
+    for error in unread:
+        if error.errno != errno.EIO:
+            raise error
+        hint = "it may show by which rules its messages were indexed: move it elsewhere to go on without it"
+        raise OSError(error.errno, f"{error.strerror}; {hint}", error.filename) from error
 
 
 def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> Version:
