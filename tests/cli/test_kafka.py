@@ -130,6 +130,7 @@ def test_info_has_the_log_start_of_the_checkpoint(shell: Shell, mono: Path) -> N
     assert f"offsets  5 to {info['next_offset']}" in shell("info", mono).out
 
 
+@pytest.mark.filterwarnings("default:.*looks for times in tiered storage first")
 def test_a_log_that_begins_before_its_segments_is_told(shell: Shell, mono: Path) -> None:
     """Tiered storage has the others: a time was answered with the first record that is here, and nothing was said."""
     first, second = sorted(mono.glob("*.log"))[:2]

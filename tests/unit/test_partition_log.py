@@ -126,6 +126,9 @@ def test_a_log_that_begins_in_tiered_storage_starts_there(tmp_path: Path) -> Non
         assert log.log_start_offset == 4
         assert log.offset_for_timestamp(-2) == (-1, 2) and log.offset_for_timestamp(-4) == (-1, 4)
         assert log.offsets_for_timestamps([-2, -4, -2])[1].tolist() == [2, 4, 2]
+        for ask in (log.offset_for_timestamp, lambda ms: log.offsets_for_timestamps([ms, -2])):
+            with pytest.warns(UserWarning, match="offsets 2 to 3 are in tiered storage, .* looks for times in tiered"):
+                ask(0)
         assert log.translate_offset(3) is None
         with pytest.raises(ValueError, match=r"offset: expected 4\.\.8, got 2; it is in tiered storage"):
             log.read(2)

@@ -142,21 +142,19 @@ def _records(path: str, targets: Targets) -> Iterator[Answer]:
     from mqindex.kafka import PartitionLog
 
     with PartitionLog.open(path) as log:
-        _say_what_is_not_here(log)
         moments, offsets = log.offsets_for_timestamps(targets)
     for timestamp, moment, offset in zip(targets.tolist(), moments.tolist(), offsets.tolist(), strict=True):
         yield _record(timestamp, None if offset < 0 else (moment, offset))
 
 
-def _say_what_is_not_here(log: PartitionLog, offset: int | None = None) -> None:
-    """That the log begins before its segments, where that matters to an offset; None: to times."""
+def _say_what_is_not_here(log: PartitionLog, offset: int) -> None:
+    """That the log begins before its segments, where an offset is asked that may be there."""
     from mqindex.kafka.partition.offset_checkpoint import start_before
 
     oldest = log.segments[0].base_offset if log.segments else 0
     start = start_before(log.directory, oldest)
-    if start is not None and (offset is None or offset < oldest):
-        first = "; a broker looks for times in tiered storage first" if offset is None else ""
-        say(f"{log.directory}: {BEFORE_SEGMENTS.format(start, oldest - 1)}{first}")
+    if start is not None and offset < oldest:
+        say(f"{log.directory}: {BEFORE_SEGMENTS.format(start, oldest - 1)}")
 
 
 _FINDS: Final[dict[tuple[str, bool], Find]] = {  # by the kind, and whether the target is a time

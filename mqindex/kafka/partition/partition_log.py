@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -29,6 +30,7 @@ from mqindex.kafka.partition.offset_search import find_offsets_by_timestamps
 from mqindex.kafka.partition.partition_files import PartitionFiles, require_partition, while_files_go
 from mqindex.kafka.partition.partition_read import read_partition
 from mqindex.kafka.partition.served_segment import ServedSegment
+from mqindex.wording.verdict import BEFORE_SEGMENTS
 
 __all__ = ["PartitionLog", "PartitionOffsetPosition"]
 
@@ -168,6 +170,7 @@ class PartitionLog(Closable):
         `ms` may be an aware datetime or a datetime64.
         -1 asks for the log's end, -2 for its start, which may be in tiered storage, -4 for `log_start_offset` (all with
         the timestamp -1), -3 for the first record with the greatest timestamp; -5, the end of tiered storage, is None.
+        Of a partition of tiered storage a UserWarning says that a broker looks for other times there first.
 
         Raises
         ------
@@ -186,6 +189,7 @@ class PartitionLog(Closable):
         if ms in _SPECIAL:
             return self._special(ms)
         ms = int64(ms)
+        self._warn_of_times()
         for served in self._served:
             if served.largest_timestamp >= ms:
                 return served.find_offset_by_timestamp(ms, self.log_start_offset)
@@ -211,6 +215,8 @@ class PartitionLog(Closable):
             found = self._special(which)
             if found is not None:
                 found_times[asked == which], offsets[asked == which] = found
+        if not special.all():
+            self._warn_of_times()
         largest = np.maximum.accumulate(np.array([served.largest_timestamp for served in self._served], np.int64))
         chosen = np.searchsorted(largest, asked)  # the first segment whose largest timestamp is not before the time
         chosen[special] = len(largest)
@@ -223,6 +229,11 @@ class PartitionLog(Closable):
                     served, asked[mine], self.log_start_offset
                 )
         return found_times, offsets
+
+    def _warn_of_times(self) -> None:
+        if self._start_before is not None:
+            what = BEFORE_SEGMENTS.format(self._start_before, self._bases[0] - 1)
+            warnings.warn(f"{self.directory}: {what}; a broker looks for times in tiered storage first", stacklevel=3)
 
     def _special(self, ms: int) -> TimestampOffset | None:
         if ms == LATEST:
