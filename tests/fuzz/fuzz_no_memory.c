@@ -23,6 +23,7 @@
 #include "mqi_log_queues.h"
 #include "mqi_log_scan.h"
 #include "mqi_status.h"
+#include "mqi_unit_tally.h"
 
 enum { KEYS = 40, BYTES = 3000 };
 
@@ -143,6 +144,20 @@ static void tags_filter(tape *t) {
     tape_copy(t, units, sizeof units);
     for (int i = 0; i < KEYS; i++) hashes[i] = (int32_t)tape_field(t);
     EVERY(mqi_units_select(units, KEYS, 7, hashes, KEYS, numbers), status == MQI_NO_MEMORY, status >= 0);
+}
+
+/* Units of ever more queues, all of them kept. */
+static int64_t tally_once(const mqi_queue_unit *units, int64_t n) {
+    mqi_unit_tally t = mqi_unit_tally_begin(1, 0);
+    int64_t done = mqi_unit_tally_add(&t, units, n);
+    mqi_unit_tally_free(&t);
+    return done;
+}
+
+static void tally_of_units(void) {
+    mqi_queue_unit units[8 * KEYS] = {0};
+    for (int32_t i = 0; i < 8 * KEYS; i++) units[i].queue = 3 * i;
+    EVERY(tally_once(units, 8 * KEYS), status == MQI_NO_MEMORY, status == 8 * KEYS);
 }
 
 /* The ids of all frames, in a column that grows. */
@@ -337,7 +352,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static int begun;
     tape t = {data, data + size};
     if (!begun++)
-        late_index_file(), queues_alike(), columns_of_a_log(), record_with_a_header(),
+        late_index_file(), queues_alike(), tally_of_units(), columns_of_a_log(), record_with_a_header(),
             guard(); /* no input changes these */
     switch (tape_byte(&t) % 6) {
     case 0:
