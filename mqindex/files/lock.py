@@ -29,6 +29,7 @@ __all__ = [
     "leads_to",
     "lock_whole",
     "program",
+    "refuse_writer",
     "require_free",
     "require_unused",
     "state",
@@ -55,6 +56,17 @@ _HELD_BY_BROKER = "a broker holds this lock, or another writer"
 _held: set[tuple[int, int, int]] = set()
 _held_lock = new_rlock()  # a dropped store may be let go at any moment, in a thread that has it
 _unlocked: set[str] = set()  # directories that a warning has named
+
+
+def refuse_writer(error: OSError, path: str) -> None:
+    """Raise the error of a write with who may write `path`, where this process may not; else nothing is done.
+
+    >>> refuse_writer(PermissionError(13, "Permission denied"), "/data")
+    Traceback (most recent call last):
+    PermissionError: [Errno 13] Permission denied; expected to run as the broker's user, who may write it: '/data'
+    """
+    if error.errno in _UNWRITABLE:
+        raise OSError(error.errno, f"{error.strerror}; {_UNWRITABLE[error.errno]}", path) from error
 
 
 def state(path: str) -> State:
@@ -141,8 +153,7 @@ def _locked(path: str) -> tuple[int, bool]:
         try:
             fd = disk.open_to_write(path) if fd is None else fd
         except OSError as error:
-            if error.errno in _UNWRITABLE:
-                raise OSError(error.errno, f"{error.strerror}; {_UNWRITABLE[error.errno]}", path) from error
+            refuse_writer(error, path)
             if error.errno != errno.ENOENT:
                 raise
             if os.path.lexists(path):  # a link that leads nowhere

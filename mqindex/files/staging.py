@@ -256,7 +256,11 @@ def _make(parent: str, content: bytes, tried: list[str]) -> tuple[str, int]:
         path = os.path.join(parent, f".mqindex-{os.urandom(6).hex()}")
         tried.append(path)
         with disk.named(path):
-            disk.make_directory(path)
+            try:
+                disk.make_directory(path)
+            except OSError as error:
+                lock.refuse_writer(error, parent)
+                raise
             owner = _claim(path, content)
         if owner is not None:
             return path, owner
