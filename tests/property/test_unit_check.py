@@ -87,7 +87,7 @@ def test_two_numbers_of_one_name_share_what_is_known_of_the_queue(tmp_path: Path
         check = UnitCheck(str(tmp_path), lambda: [("A", 0), ("A", 0)], FILE, {})
         check.add(units)
     (run,) = check.finish()
-    assert (run.units, run.ranges, run.absent, run.wrong, run.differences) == (10, [(0, 10)], 0, 0, [])
+    assert (run.units, run.ranges, run.absent, run.wrong, run.differences) == (10, ((0, 10),), 0, 0, ())
 
 
 def test_lines_pass_over_what_is_there_and_leave_the_rest_from_the_first_other_unit_on() -> None:

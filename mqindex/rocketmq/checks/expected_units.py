@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mqindex._words import plural
 from mqindex.report import Finding
@@ -31,7 +31,7 @@ class ExpectedUnits:
     wrong: int = 0
     wrong_ext: int = 0
     tag_hashes: int = 0
-    differences: list[UnitDifference] = field(default_factory=list)
+    differences: tuple[UnitDifference, ...] = ()
     oddities: Oddities = NO_ODDITIES
 
     @property
@@ -61,7 +61,7 @@ class ExpectedUnits:
 
     def _forget(self) -> None:
         self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
-        self.ranges, self.differences, self.scattered = (), [], False
+        self.ranges, self.differences, self.scattered = (), (), False
 
     def findings(self, path: str) -> list[Finding]:
         """Everything that differs in the queue whose directory is `path`."""

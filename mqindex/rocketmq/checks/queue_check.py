@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,7 @@ Array = npt.NDArray[Any]
 _BLOCK = 1 << 16  # units checked together
 
 
-@dataclass(frozen=True, slots=True)
-class QueueCheck:
+class QueueCheck(NamedTuple):
     """A queue's directory to check. `ranges`: the places that the log's messages have, ascending.
 
     The log's frames are in the phy offsets [low, high); `damaged`: the stretches that could not be read.
@@ -59,7 +58,7 @@ class QueueChecked:
 
     topic: str
     queue_id: int
-    findings: list[Finding] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
     files: int = 0
     units: int = 0
     min_offset: int = 0
@@ -75,12 +74,14 @@ def check_queue(check: QueueCheck) -> QueueChecked:
 def _check_queue(check: QueueCheck) -> QueueChecked:
     checked = QueueChecked(check.topic, check.queue_id)
     files, skipped = queue_files(check.path, QUEUE_UNIT_SIZE)
-    checked.findings += [_stray(check, one) for one in skipped]
+    checked.findings += tuple(_stray(check, one) for one in skipped)
     checked.files = len(files)
     if files:
         checked.min_offset = files[0].start // QUEUE_UNIT_SIZE
-        checked.findings += [finding for file in files for finding in _wrong_length(check, file, file is files[-1])]
-        checked.findings += _holes(files)
+        checked.findings += tuple(
+            finding for file in files for finding in _wrong_length(check, file, file is files[-1])
+        )
+        checked.findings += tuple(_holes(files))
         _Places(check, files, checked).look()
     return checked
 
@@ -132,8 +133,8 @@ class _Places:
             except (MQIndexError, FileNotFoundError) as error:
                 if isinstance(error, FileNotFoundError) and was_deleted(error):
                     raise
-                checked.findings.append(catalogue.QUEUE_UNREADABLE.finding(file.path, error=error))
-        checked.findings += [self._finding(kind, *seen) for kind, seen in self._seen.items()]
+                checked.findings += (catalogue.QUEUE_UNREADABLE.finding(file.path, error=error),)
+        checked.findings += tuple(self._finding(kind, *seen) for kind, seen in self._seen.items())
 
     def _look_at(self, file: LogFile, opened: SparseFile) -> None:
         first, places = file.start // QUEUE_UNIT_SIZE, min(opened.size, file.size) // QUEUE_UNIT_SIZE

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mqindex._words import plural
 from mqindex.engines import Engine
@@ -32,8 +33,7 @@ __all__ = ["CheckedQueue", "QueueDiagnosis", "diagnose_queues"]
 _MAX_DIFFERENCES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedQueue:
+class CheckedQueue(NamedTuple):
     """One queue directory. A `good` one stays as it is; repair writes the others anew from the log.
 
     `min_offset`, `max_offset`: its queue offsets, [min, max), as far as its units are valid. `units`: those of them

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,13 +79,13 @@ class QueueRun:
     phy_offset: int = 0
     next: int = -1
     last_end: int = 0
-    ranges: list[tuple[int, int]] = field(default_factory=list)
+    ranges: tuple[tuple[int, int], ...] = ()
     scattered: bool = False
     absent: int = 0
     wrong: int = 0
     wrong_ext: int = 0
     tag_hashes: int = 0
-    differences: list[UnitDifference] = field(default_factory=list)
+    differences: tuple[UnitDifference, ...] = ()
     oddities: Oddities = NO_ODDITIES
     anew: bool = False
     follows: bool = False
@@ -94,7 +94,7 @@ class QueueRun:
         """The topic was deleted and created again: what was compared so far no longer counts."""
         self.anew = True
         self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
-        self.ranges, self.differences, self.scattered = [], [], False
+        self.ranges, self.differences, self.scattered = (), (), False
 
 
 class UnitCheck:
@@ -241,10 +241,10 @@ class _Queue(UnitPlaces):
 
     def _cover(self, start: int, stop: int) -> None:
         run = self._run
-        run.ranges = joined([*run.ranges, (start, stop)])
+        run.ranges = tuple(joined([*run.ranges, (start, stop)]))
         if len(run.ranges) > _RANGES:
             run.scattered = True
-            del run.ranges[_RANGES:]
+            run.ranges = run.ranges[:_RANGES]
 
     def _put_late(self, units: Array) -> int:
         """Late units that are at their own place filled a hole; the others are repetitions.
@@ -326,7 +326,7 @@ class _Queue(UnitPlaces):
         for i in np.flatnonzero(wrong)[: max(_MAX_LISTED - len(self._run.differences), 0)].tolist():
             got = {"phy_offset": phys[i], "size": sizes[i], "tags_code": codes[i]}
             name = next(name for name in got if got[name] != units[name][i])
-            self._run.differences.append(
+            self._run.differences += (
                 UnitDifference(
                     int(units["queue_offset"][i]),
                     int(units["phy_offset"][i]),
@@ -335,7 +335,7 @@ class _Queue(UnitPlaces):
                     field=name,
                     expected=int(units[name][i]),
                     got=int(got[name]),
-                )
+                ),
             )
 
     def _explained(self, units: Array, codes: Array, message: Array) -> Array:
@@ -358,7 +358,7 @@ class _Queue(UnitPlaces):
             if len(self._run.differences) >= _MAX_LISTED:
                 break
             queue_offset, phy_offset = int(units["queue_offset"][start]), int(units["phy_offset"][start])
-            self._run.differences.append(UnitDifference(queue_offset, phy_offset, stop - start, path))
+            self._run.differences += (UnitDifference(queue_offset, phy_offset, stop - start, path),)
 
 
 def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
