@@ -180,6 +180,9 @@ STALE_POSITION = replace(OFFSET_INDEX_POSITION, severity="warning", hint=_CUT_ST
 OFFSET_INDEX_END = Kind("offset-index-end", "error",
     "From the last entry on a broker that starts after a clean stop finds another end of the log than it has.",
     f"a broker that starts appends with offsets from there on, which records have already; {_REPAIR}")
+OFFSET_INDEX_END_OF_LOG = replace(OFFSET_INDEX_END,
+    hint="a broker that starts appends with offsets from there on; the index is right, the log is damaged, and no "
+    "repair changes it: what to do is said of the log")
 OFFSET_INDEX_EMPTY = Kind("offset-index-empty", "warning",
     "There are no entries where some are expected: every look-up reads the log from its beginning, and is right. A "
     "follower that got the segment in one append leaves it so.",

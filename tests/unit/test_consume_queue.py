@@ -133,6 +133,23 @@ def test_a_unit_behind_a_hole_is_written_at_the_end_and_counted(queue: ConsumeQu
     assert queue.units()["phy_offset"].tolist() == [0, 100, 500, 600]
 
 
+def test_holes_are_filled_where_that_is_asked_for(queue: ConsumeQueue) -> None:
+    queue.put_units(units(3), fill_holes=True)
+    assert queue.put_units(units(3, 4, 7, 8, 25), fill_holes=True) == (4, 1, 0)
+    assert (queue.min_offset_in_queue, queue.max_offset_in_queue) == (3, 26)
+    sizes = queue.units(3, 26)["size"].tolist()
+    assert [n for n, size in enumerate(sizes, 3) if size != 2**31 - 1] == [3, 4, 7, 8, 25]
+    assert queue.put_units(units(4, 7, 26), fill_holes=True) == (1, 2, 0)
+
+
+def test_a_hole_larger_than_the_log_allows_is_not_filled(queue: ConsumeQueue) -> None:
+    queue.put_units(units(0), fill_holes=True)
+    far = units(1)
+    far["queue_offset"] = 10**9
+    assert queue.put_units(far, fill_holes=True) == (1, 0, 1)
+    assert queue.max_offset_in_queue == 2
+
+
 @pytest.mark.parametrize("bad", [(-1, 0, 0, 0, 100, 0), (0, 0, 0, 0, 0, 0), (0, 0, 0, 0, -1, 0)])
 def test_what_would_be_no_unit_is_refused(queue: ConsumeQueue, bad: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="phy offsets of 0 or more and sizes above 0"):

@@ -206,6 +206,27 @@ def test_a_log_cut_short_while_nobody_followed_is_noticed(store: GrowingStore, o
     assert has(out, store, tmp_path)
 
 
+@pytest.mark.parametrize("dispatched", [0, 20], ids=["from_the_start", "meanwhile"])
+def test_messages_after_lost_ones_keep_their_queue_offsets(
+    store: GrowingStore, out: Path, tmp_path: Path, dispatched: int
+) -> None:
+    store.write(20)
+    if dispatched:
+        assert once(store, out).messages == dispatched
+    for _ in range(8):
+        store.message()  # they had queue offsets, and are in no log
+    store.write(30)
+    once(store, out)
+    assert has(out, store, tmp_path)
+
+
+def test_a_damaged_stretch_of_the_log_shifts_no_unit(store: GrowingStore, out: Path, tmp_path: Path) -> None:
+    store.write(50)
+    store.writer.overwrite(2048 + 300, bytes(700))
+    once(store, out)
+    assert has(out, store, tmp_path)
+
+
 def test_index_files_of_what_the_log_has_lost_go(store: GrowingStore, out: Path) -> None:
     store.write(80)
     once(store, out)

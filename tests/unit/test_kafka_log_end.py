@@ -94,6 +94,20 @@ def test_a_last_entry_that_ends_the_log_too_early_is_told(tmp_path: Path) -> Non
     assert look(partition)[1].deletes == ()
 
 
+def test_an_end_that_a_damaged_log_gives_is_not_the_indexs_fault(tmp_path: Path) -> None:
+    """Nothing is repaired, and the log's damage is told once."""
+    partition = stopped_cleanly("410-idem", tmp_path)
+    log = max(partition.glob("*.log"))
+    put(log, 837, bytes(100))
+    log.with_suffix(".timeindex").unlink()
+    for report in (look(partition)[0], repair(partition, index_interval_bytes=1000, engine=ONE)):
+        (finding,) = [one for one in report.findings if one.kind == "offset-index-end"]
+        assert (finding.expected, finding.got) == (703, 2)
+        assert finding.hint is not None
+        assert "mqindex repair" not in finding.hint
+        assert [one.kind for one in report.findings].count("log-bad-crc") == 1
+
+
 @pytest.mark.parametrize("by", [-(2**31), 1 << 20])
 def test_a_position_outside_the_log_is_taken_as_a_broker_takes_it(by: int, tmp_path: Path) -> None:
     """Below 0 for 0, and behind the end for nothing."""

@@ -304,7 +304,8 @@ def _look_for_end(check: SegmentCheck, segment: LogSegment, done: CheckedSegment
     if done.read_until is not None and end <= done.read_until:
         done.read_until = None  # a broker reads no further than to the end
     if done.refusal is None and (end < done.end or (end > done.end and not done.cut)):
-        path, kind = files.place_of(IndexKind.OFFSET), catalogue.OFFSET_INDEX_END
+        path, of_index = files.place_of(IndexKind.OFFSET), IndexKind.OFFSET in done.wrong
+        kind = catalogue.OFFSET_INDEX_END if of_index else catalogue.OFFSET_INDEX_END_OF_LOG
         done.findings.append(kind.finding(path, None, "next_offset", done.end, end))
 
 

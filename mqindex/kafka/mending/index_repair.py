@@ -134,8 +134,9 @@ def _change(files: SegmentFiles, kind: IndexKind, source: str | None) -> Change:
 def _report_recovered(report: RepairReport, segments: Sequence[RecoveredSegment]) -> None:
     report.entries += sum(segment.entries for segment in segments)
     report.fsync_seconds += sum(segment.fsync_seconds for segment in segments)
-    known = set(report.findings)
-    report.findings += [finding for segment in segments for finding in segment.findings if finding not in known]
+    known = {(one.kind, one.path, one.at) for one in report.findings}  # with the hint for how the broker was stopped
+    found = [finding for segment in segments for finding in segment.findings]
+    report.findings += [one for one in found if (one.kind, one.path, one.at) not in known]
 
 
 def _after_repair(finding: Finding, written: set[str]) -> Finding:

@@ -86,7 +86,8 @@ class Dispatcher:
     """Puts stretches of a log into index and queues. For one thread at a time.
 
     Entries below the end of the last index file are passed over as by the broker; units that a queue has already are
-    passed over by the queue. Units of queues that cannot be files are counted in `refused`.
+    passed over by the queue, and where the log lost messages, it gets blanks, as from a rebuild. Units of queues that
+    cannot be files are counted in `refused`.
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ class Dispatcher:
 
     def _put_into(self, queue: ConsumeQueue, number: int, units: npt.NDArray[Any]) -> None:
         try:
-            self.units += queue.put_units(units).written
+            self.units += queue.put_units(units, fill_holes=True).written
         except OffsetOverflowError:  # queue offsets that no broker gives: the message is in no queue
             self._refuse(self._names[number], len(units))
 

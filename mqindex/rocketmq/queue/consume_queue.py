@@ -336,8 +336,10 @@ class ConsumeQueue(Closable):
         unit["queue_offset"] = int64("queue_offset", whole_number("queue_offset", queue_offset))
         return self.put_units(unit).written == 1
 
-    def put_units(self, units: npt.NDArray[Any]) -> PutUnits:
+    def put_units(self, units: npt.NDArray[Any], *, fill_holes: bool = False) -> PutUnits:
         """Internal: append units of this queue in the log's order, an array of `log_entries.UNIT` (`queue` is ignored).
+
+        `fill_holes`: where the log lost messages, blanks are written for them, as `UnitPlaces` does.
 
         Returns
         -------
@@ -350,7 +352,7 @@ class ConsumeQueue(Closable):
         units = np.ascontiguousarray(units)
         if not are_sound(units):
             raise ValueError("units: expected phy offsets of 0 or more and sizes above 0, a unit without them is none")
-        return self._write(lambda tail: tail.put(units))
+        return self._write(lambda tail: tail.put(units, fill_holes=fill_holes))
 
     def truncate_dirty_logic_files(self, phy_offset: int) -> None:
         """Cut off the units from the first one on that leads to `phy_offset` or after it, and zero their bytes.

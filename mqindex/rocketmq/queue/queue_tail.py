@@ -22,10 +22,12 @@ from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 from mqindex.rocketmq.queue.queue_files import UnitFiles
 from mqindex.rocketmq.queue.queue_units import BLANK, columns_of_file, count_blanks
+from mqindex.rocketmq.queue.unit_places import fits_hole, stretches
 
 __all__ = ["PutUnits", "QueueTail"]
 
 _ZEROS = bytes(1 << 16)
+_BLANKS = 1 << 12  # written at once
 
 
 class PutUnits(NamedTuple):
@@ -63,25 +65,61 @@ class QueueTail:
         self.first = min(units.first + count_blanks(units, units.first, end), end)
         self.max_phy_offset = _end_of_last(units, self.first, end)
 
-    def put(self, units: npt.NDArray[Any]) -> PutUnits:
-        """Append units of this queue (`UNIT`), in the log's order."""
+    def put(self, units: npt.NDArray[Any], *, fill_holes: bool = False) -> PutUnits:
+        """Append units of this queue (`UNIT`), in the log's order; `fill_holes`: blanks where the log lost messages."""
+        units = np.ascontiguousarray(units)
         start = self.end
         if self.first >= self.end:  # only blanks: the queue begins at the first unit's own offset
-            fresh = np.flatnonzero(units["phy_offset"] + units["size"] > self.max_phy_offset)
+            fresh = self._fresh(units)
             if not len(fresh):
                 return PutUnits(0, len(units), 0)
             start = int(units["queue_offset"][fresh[0]])
         self._require_room(start, len(units))
-        data, max_phy_offset, repeated, misplaced = encode_units(
-            np.ascontiguousarray(units), start, self.max_phy_offset
-        )
-        if len(data):
-            if self.first >= self.end:
-                self._begin(start)
-            self._write(start * QUEUE_UNIT_SIZE, data.data)
-            self.end = start + len(data) // QUEUE_UNIT_SIZE
-            self.max_phy_offset = max_phy_offset
+        data, max_phy_offset, repeated, misplaced = encode_units(units, start, self.max_phy_offset)
+        if misplaced and fill_holes:
+            return self._put_and_fill(units)
+        self._append(start, data, max_phy_offset)
         return PutUnits(len(data) // QUEUE_UNIT_SIZE, repeated, misplaced)
+
+    def _put_and_fill(self, units: npt.NDArray[Any]) -> PutUnits:
+        """`put` of each stretch without a hole, with the blanks before it."""
+        put = PutUnits(0, 0, 0)
+        for first, stop in stretches(np.diff(units["queue_offset"]) > 1, len(units)):
+            part = units[first:stop]
+            start = self._place_of(part)
+            self._require_room(start, len(part))
+            data, max_phy_offset, repeated, misplaced = encode_units(part, start, self.max_phy_offset)
+            self._append(start, data, max_phy_offset)
+            counts = len(data) // QUEUE_UNIT_SIZE, repeated, misplaced
+            put = PutUnits(*(sum(pair) for pair in zip(put, counts, strict=True)))
+        return put
+
+    def _place_of(self, units: npt.NDArray[Any]) -> int:
+        """Where the first of these goes that is not there already: to its own queue offset, if that can be."""
+        fresh = self._fresh(units)
+        if not len(fresh):
+            return self.end
+        place, phy_offset = (int(units[name][fresh[0]]) for name in ("queue_offset", "phy_offset"))
+        if self.first >= self.end:
+            return place
+        hole = place - self.end
+        return place if hole > 0 and fits_hole(hole, phy_offset - self.max_phy_offset) else self.end
+
+    def _fresh(self, units: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        return np.flatnonzero(units["phy_offset"] + units["size"] > self.max_phy_offset)
+
+    def _append(self, start: int, data: npt.NDArray[np.uint8], max_phy_offset: int) -> None:
+        """Write encoded units from the place `start` on, and blanks up to it."""
+        if not len(data):
+            return
+        if self.first >= self.end:
+            self._begin(start)
+            self.end = start
+        for place in range(self.end, start, _BLANKS):
+            self._write(place * QUEUE_UNIT_SIZE, memoryview(BLANK * min(_BLANKS, start - place)))
+        self._write(start * QUEUE_UNIT_SIZE, data.data)
+        self.end = start + len(data) // QUEUE_UNIT_SIZE
+        self.max_phy_offset = max_phy_offset
 
     def truncate(self, phy_offset: int) -> None:
         """Cut off units, file by file from the last: in each from the first one on that is at `phy_offset` or later."""
