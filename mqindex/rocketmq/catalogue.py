@@ -315,6 +315,10 @@ TOPIC_CREATED_AGAIN = replace(QUEUE_BEGAN_AGAIN, severity="info",
 BATCH_QUEUE_MISSING = Kind("batch-queue-missing", "error",
     "A batch queue that has messages in the log has no files.",
     f"batch queues are not written by mqindex; {_NO_START}")
+BATCH_QUEUE_BEHIND = Kind("batch-queue-behind", "error",
+    "A batch queue ends before the last message that the log has for it.",
+    "batch queues are not written by mqindex. A broker that starts reads its log on from where the furthest of all "
+    "queues ends: start it before you repair the consume queues; after a repair, `--undo` it first")
 BATCH_QUEUE = Kind("batch-queue", "warning",
     "The queues of a topic are batch queues, which are not compared and not rebuilt.",
     "queue.type of this topic is BatchCQ, which is not rebuilt: {messages} left out")

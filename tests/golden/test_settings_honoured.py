@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import struct
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -252,9 +253,7 @@ def test_batch_queues_that_are_gone_are_missed(basic: Path) -> None:
     table = {"AaTopic": {"topicName": "AaTopic", "attributes": {"queue.type": "BatchCQ"}}}
     (basic / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
     for queue in (basic / "consumequeue" / "AaTopic").iterdir():
-        home = basic / "batchconsumequeue" / "AaTopic" / queue.name
-        home.mkdir(parents=True)
-        (home / f"{0:020d}").write_bytes(bytes(460))
+        _write_batches(basic / "batchconsumequeue" / "AaTopic" / queue.name, _units_of(queue))
     shutil.rmtree(basic / "consumequeue" / "AaTopic")
     assert verify(basic, engine=ONE).ok
     shutil.rmtree(basic / "batchconsumequeue" / "AaTopic" / "0")
@@ -387,3 +386,33 @@ def test_files_that_refute_a_broker_conf_name_it_and_the_setting(
     with pytest.raises((FormatError, GeometryError), match=re.escape(f"{conf} has {says};")):
         _in_turn(basic, conf)[call]()
     assert {**contents(basic), "lock": b""} == {**before, "lock": b""}
+
+
+def test_a_batch_queue_that_ends_before_the_log_is_behind(basic: Path) -> None:
+    """The store was clean: after its repair a 5.5.0 broker read its log on from the end, and the batches were lost."""
+    table = {"AaTopic": {"topicName": "AaTopic", "attributes": {"queue.type": "BatchCQ"}}}
+    (basic / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
+    ends = {queue.name: _units_of(queue) for queue in (basic / "consumequeue" / "AaTopic").iterdir()}
+    shutil.rmtree(basic / "consumequeue" / "AaTopic")
+    for queue_id, end in ends.items():
+        _write_batches(basic / "batchconsumequeue" / "AaTopic" / queue_id, end)
+    assert verify(basic, engine=ONE).ok
+    behind = basic / "batchconsumequeue" / "AaTopic" / "0"
+    _write_batches(behind, ends["0"] - 3)
+    for report in (verify(basic, engine=ONE), repair(basic, engine=ONE)):
+        (one,) = [finding for finding in report.findings if finding.kind == "batch-queue-behind"]
+        assert (one.path, one.expected, one.got) == (str(behind), f"an end above {ends['0'] - 1}", ends["0"] - 3)
+        assert not report.ok
+
+
+def _units_of(queue: Path) -> int:
+    """How many units a queue has that begins at 0."""
+    units = b"".join(path.read_bytes() for path in sorted(queue.iterdir()))
+    return sum(size > 0 for _, size, _ in struct.iter_unpack(">qiq", units))
+
+
+def _write_batches(queue: Path, end: int) -> None:
+    """A batch queue of batches of one message, up to the queue offset `end`."""
+    queue.mkdir(parents=True, exist_ok=True)
+    units = b"".join(struct.pack(">qiqqqhii", 100 * number, 100, 0, 1, number, 1, -1, 0) for number in range(end))
+    (queue / f"{0:020d}").write_bytes(units.ljust(46 * 1000, b"\0"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,12 +17,14 @@ from mqindex.rocketmq.checks import queue_check
 from mqindex.rocketmq.checks.deleted_topics import deleted_topics, without_queues
 from mqindex.rocketmq.checks.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
+from mqindex.rocketmq.checks.patience import Patience
 from mqindex.rocketmq.checks.queue_check import QueueCheck, QueueChecked
 from mqindex.rocketmq.layout import number_of
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
@@ -84,7 +86,9 @@ def diagnose_queues(
     if found.queues.rocksdb is not None:
         return _elsewhere(walked, found.queues.rocksdb)
     all_expected = gather_expected([run.queues for run in walked.runs])
-    listed = engine.map(_list_queues, [found.options], name="list the queues")[0]
+    listed, patience = _list(engine, found), Patience(engine, walked.survey)
+    while patience.waits(sum(_behind(found, all_expected, listed.batch_queues).values())):
+        listed = _list(engine, found)
     batch = found.queues.batch_topics
     present = [name for name in listed.queues if name[0] not in batch]
     checks = [_check(walked, name, all_expected.get(name)) for name in present]
@@ -141,19 +145,23 @@ def _elsewhere(walked: Walked, rocksdb: str) -> QueueDiagnosis:
 class _Listed:
     queues: tuple[QueueName, ...]
     findings: tuple[Finding, ...]
-    batch_queues: frozenset[QueueName]
+    batch_queues: Mapping[QueueName, int | None]  # the end of each; None: it cannot be read
+
+
+def _list(engine: Engine, found: Survey) -> _Listed:
+    return engine.map(_list_queues, [found.options], name="list the queues")[0]
 
 
 def _list_queues(options: StoreOptions) -> _Listed:
     """The queues that have a directory, `<topic>/<queueId>/`, and the batch queues that have a file."""
-    directory = options.consume_queue
+    directory, batches = options.consume_queue, options.batch_consume_queue
     queues, skipped = list_queues(directory)
     if is_rocksdb(directory):  # a broker may write its queues twice, into one directory
         skipped = [one for one in skipped if os.path.dirname(one.path) != directory]
     return _Listed(
         tuple(queues),
         tuple(_skipped(one.path) for one in skipped),
-        frozenset(_batch_queues(options.batch_consume_queue)),
+        {name: batch_queue_end(batches, *name) for name in sorted(set(_batch_queues(batches)))},
     )
 
 
@@ -255,10 +263,10 @@ def _of_deleted(found: Survey, all_expected: dict[QueueName, ExpectedUnits], del
 
 
 def _left_out(
-    found: Survey, all_expected: dict[QueueName, ExpectedUnits], batch_queues: Collection[QueueName]
+    found: Survey, all_expected: dict[QueueName, ExpectedUnits], batch_queues: Mapping[QueueName, int | None]
 ) -> list[Finding]:
     """Queues that can have no directory here, or are of another kind."""
-    findings = []
+    findings, behind = [], _behind(found, all_expected, batch_queues)
     for (topic, queue_id), expected in sorted(all_expected.items()):
         problem = name_problem(topic, queue_id)
         if problem is not None:
@@ -271,6 +279,23 @@ def _left_out(
             messages = plural(expected.units, "message")
             if expected.units and (topic, queue_id) not in batch_queues:
                 findings.append(catalogue.BATCH_QUEUE_MISSING.finding(path, expected=messages, got="none"))
-            else:
-                findings.append(catalogue.BATCH_QUEUE_NOT_COMPARED.finding(path, messages=messages))
+                continue
+            findings.append(catalogue.BATCH_QUEUE_NOT_COMPARED.finding(path, messages=messages))
+            if (topic, queue_id) in behind:
+                above, end = f"an end above {expected.next - 1}", batch_queues[topic, queue_id]
+                findings.append(catalogue.BATCH_QUEUE_BEHIND.finding(path, expected=above, got=end))
     return findings
+
+
+def _behind(
+    found: Survey, all_expected: dict[QueueName, ExpectedUnits], batch_queues: Mapping[QueueName, int | None]
+) -> dict[QueueName, int]:
+    """The batch queues that end too early, and by how much at least: a log tells only where the last batch begins."""
+    return {
+        name: all_expected[name].next - end
+        for name, end in batch_queues.items()
+        if end is not None
+        and name[0] in found.queues.batch_topics
+        and name in all_expected
+        and end < all_expected[name].next
+    }
