@@ -16,7 +16,7 @@ _REWRITE_QUEUE = "`mqindex repair` writes this queue's files from the log"
 _MORE_LOG = "if another volume or a DLedger log has the log's later part, bring it back before either"
 _RESTORE = "restore the file from a copy or a replica, where there is one"
 _OWN_DIRECTORY = "move it elsewhere, or give the log a directory of its own below the volume's root"
-_NO_START = "a broker without any queue reads its whole log again when it starts"
+_NO_START = "a broker without any queue reads its log again when it starts, but 5.5.0 left out the log's first file"
 
 # fmt: off
 # ---- the start of a broker
