@@ -263,7 +263,7 @@ def test_batch_queues_that_are_gone_are_missed(basic: Path) -> None:
     assert not report.ok
     missing = [finding for finding in report.findings if finding.kind == "batch-queue-missing"]
     assert len(missing) > 1
-    assert "5.5.0 left out the log's first file" in str(missing[0].hint)  # seen: a real one, whose queues were all deleted
+    assert "5.5.0 left out the log's first file" in str(missing[0].hint)  # seen: a real one without queues
     assert report.actions == []
     mended = repair(basic, engine=ONE)
     assert not mended.ok
