@@ -69,7 +69,8 @@ def require_place(out: str) -> None:
     except OSError as error:
         if error.errno in _NO_ROOM:
             raise
-        text = f"nothing can be made in it ({error.strerror}); choose a directory that is there and may be written"
+        why = os.strerror(error.errno or errno.EIO)  # without the advice for a place that is a broker's
+        text = f"nothing can be made in it ({why}); choose a directory that is there and may be written"
         raise OSError(error.errno, text, home) from error
 
 
