@@ -10,8 +10,9 @@ over after the last whole unit does not count.
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
+from mqindex._native.arrays cimport copy_of
 from mqindex._native.consume_queue cimport MQI_UNIT_SIZE, mqi_unit_take, mqi_units_check, mqi_units_take
 from mqindex._native.memory cimport Pinned, integers, target_of
 
@@ -233,24 +234,11 @@ cdef class UnitTally:
 
     def sums(self):
         """Messages and bytes of each queue, int64[n, 2]: of all queues up to the greatest number, or of more."""
-        import numpy as np
-
-        return _copy(&self.tally.sums).view(np.int64).reshape(-1, 2)
+        return copy_of(<const int64_t*>self.tally.sums.data, self.tally.sums.size // sizeof(int64_t)).reshape(-1, 2)
 
     def kept(self):
-        """The units that are kept, as bytes: uint8[40 * m]."""
-        return _copy(&self.tally.kept)
-
-
-cdef object _copy(const mqi_buffer* buffer):
-    import numpy as np
-
-    cdef Pinned target
-    data = np.empty(buffer.size, np.uint8)
-    if buffer.size:
-        target = Pinned(data, 1, True)
-        memcpy(target.view.buf, buffer.data, buffer.size)
-    return data
+        """The units that are kept, 40 bytes each: int64[5 * m]."""
+        return copy_of(<const int64_t*>self.tally.kept.data, self.tally.kept.size // sizeof(int64_t))
 
 
 @cython.final
