@@ -29,19 +29,18 @@ static int make_room(mqi_buffer *sums, int64_t queue) {
     return 1;
 }
 
+/* Neighbours of one queue are summed in registers: adding each to memory waits for the one before it. */
 static int64_t count(mqi_buffer *sums, const mqi_queue_unit *units, int64_t n) {
-    mqi_unit_sum *sum = (mqi_unit_sum *)(void *)sums->data;
-    int64_t queues = sums->size / (int64_t)sizeof *sum;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t queue = units[i].queue;
+    for (int64_t i = 0; i < n;) {
+        int64_t queue = units[i].queue, first = i, bytes = 0;
         if (UNLIKELY(queue < 0)) return i;
-        if (UNLIKELY(queue >= queues)) {
-            if (!make_room(sums, queue)) return MQI_NO_MEMORY;
-            sum = (mqi_unit_sum *)(void *)sums->data;
-            queues = sums->size / (int64_t)sizeof *sum;
-        }
-        sum[queue].messages++;
-        sum[queue].bytes += units[i].size;
+        if (UNLIKELY(queue >= sums->size / (int64_t)sizeof(mqi_unit_sum)) && !make_room(sums, queue))
+            return MQI_NO_MEMORY;
+        do bytes += units[i].size;
+        while (++i < n && units[i].queue == queue);
+        mqi_unit_sum *sum = (mqi_unit_sum *)(void *)sums->data + queue;
+        sum->messages += i - first;
+        sum->bytes += bytes;
     }
     return n;
 }

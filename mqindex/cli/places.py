@@ -41,12 +41,12 @@ def require_outside(out: str, home: str | None = None) -> None:
 
 def _places(home: str) -> list[str]:
     """`home`, of either broker's, and wherever its parts are: links may lead to other disks."""
-    from mqindex.kafka.partition import survey
+    from mqindex.kafka.partition import log_dir
     from mqindex.rocketmq import store
 
     found = [home, *store.places_of(home)]
     with contextlib.suppress(OSError):  # not there, or not to be listed
-        found += survey.places_of(home)
+        found += log_dir.places_of(home)
     return found
 
 
@@ -64,7 +64,7 @@ def _ways(path: str) -> list[str]:
 def _whose(place: str, *, above: bool) -> str | None:
     """What is a broker's there, in words. `above`: a result would be in it, and not take its place."""
     # Here, as most commands write nothing.
-    from mqindex.kafka.partition.partition_files import is_partition, list_partitions, partition_name
+    from mqindex.kafka.partition.log_dir import is_partition, list_partitions, partition_name
 
     root, name = os.path.split(place)
     if is_part(name) and _is_root(root):

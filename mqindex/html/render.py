@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.resources
 import importlib.util
+import os
 import threading
 from functools import cache
 from typing import Any
@@ -63,12 +63,10 @@ def _template() -> Any:
     def name(value: Any) -> str:
         return value if isinstance(value, Name) else visible(value)
 
-    templates = importlib.resources.files("mqindex.html") / "templates"
-    files = {one.name: one.read_text(encoding="utf-8") for one in templates.iterdir() if one.name.endswith(".jinja")}
     environment = jinja2.Environment(
         autoescape=True,
         finalize=gate,
-        loader=jinja2.DictLoader(files),
+        loader=jinja2.FileSystemLoader(os.path.join(os.path.dirname(__file__), "templates")),
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=jinja2.StrictUndefined,

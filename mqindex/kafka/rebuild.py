@@ -21,7 +21,8 @@ from mqindex.kafka.checks.diagnosis import replay
 from mqindex.kafka.index.transaction_index import aborted_bytes
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, places_of, start_report, survey
+from mqindex.kafka.partition.log_dir import places_of
+from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, start_report, survey
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.report import RebuildReport
 

@@ -18,7 +18,8 @@ from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.start_verdict import verdict
 from mqindex.kafka.mending.index_repair import repair_indexes
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.partition_files import hold_writers, log_dir_of
+from mqindex.kafka.partition.log_dir import log_dir_of
+from mqindex.kafka.partition.partition_files import hold_writers
 from mqindex.kafka.partition.survey import Order, Survey, partitions_at, start_report, survey
 from mqindex.report import RepairReport
 from mqindex.undo import take_back

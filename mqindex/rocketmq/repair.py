@@ -29,7 +29,7 @@ from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.mending.queue_repair import mend_queues, planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.parts import check_parts
-from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, split_size_for
 from mqindex.rocketmq.pipeline.survey import (
     Survey,
     require_directories,
@@ -114,7 +114,8 @@ def repair(
     found = _surveyed(engine, options)
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)
     if dry_run:
-        seen = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE)  # as verify: a broker may be writing
+        size = split_size_for(found.log_bytes)
+        seen = diagnose_store(engine, found, deep=deep, split_size=size)  # as verify: a broker may be writing
         found_wrong = _chosen(engine, wanted, seen)
         report.findings = of_the_log_as_read(engine, seen.walked, found_wrong.findings())
         report.actions = found_wrong.actions()

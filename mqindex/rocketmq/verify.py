@@ -21,7 +21,7 @@ from mqindex.rocketmq.checks.unknown import wanted_settings
 from mqindex.rocketmq.mending.index_repair import planned_actions
 from mqindex.rocketmq.mending.queue_repair import planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, store_options
-from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
+from mqindex.rocketmq.pipeline.splits import split_size_for
 from mqindex.rocketmq.pipeline.survey import Survey, start_report, survey_in_place
 from mqindex.rocketmq.tally.split_tally import sampling
 
@@ -108,7 +108,7 @@ def examine(
         report.seconds = time.perf_counter() - started
         return Examined(engine, report, found)
     every = sampling(found.log_bytes) if count else None
-    diagnosis = diagnose_store(engine, found, deep=deep, split_size=SPLIT_SIZE, every=every)
+    diagnosis = diagnose_store(engine, found, deep=deep, split_size=split_size_for(found.log_bytes), every=every)
     report.settings["broker_version"] = diagnosis.walked.survey.version.reported
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
     sides += _sidecar_findings(engine, found)

@@ -144,6 +144,16 @@ def test_a_missing_package_is_named_before_the_work(basic: Store, tmp_path: Path
     assert not (tmp_path / "page.html").exists()
 
 
+def test_a_report_of_a_store_loads_none_of_kafka_s_kernels(basic: Store, tmp_path: Path) -> None:
+    program = "import sys; from mqindex.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    command = [sys.executable, "-c", program, "report", str(basic.root), "--out", str(tmp_path / "page.html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert {one for one in loaded if one.startswith("mqindex.")} >= {"mqindex.html.render"}
+    kafka = {one for one in loaded if one.startswith(("mqindex.kafka.", "mqindex._native.kafka"))}
+    assert kafka == {"mqindex.kafka.partition", "mqindex.kafka.partition.log_dir"}
+
+
 def test_a_package_that_cannot_be_loaded_is_named_and_what_was_found_is_told(basic: Store, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "jinja2.py").write_text("raise ImportError('no jinja2 here', name='jinja2')")

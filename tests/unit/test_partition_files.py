@@ -11,15 +11,8 @@ import pytest
 
 from mqindex.errors import StoreInUseError
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.partition.partition_files import (
-    PartitionFiles,
-    hold_lock,
-    is_partition,
-    list_partitions,
-    list_segments,
-    log_dir_of,
-    partitions_of,
-)
+from mqindex.kafka.partition.log_dir import is_partition, list_partitions, log_dir_of, partitions_of
+from mqindex.kafka.partition.partition_files import PartitionFiles, hold_lock, list_segments
 from tests.support.kafka_writer import KafkaRecord, batch
 
 

@@ -18,7 +18,8 @@ from mqindex.files import lock
 
 if TYPE_CHECKING:
     from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
-    from mqindex.kafka.partition.partition_files import PartitionDirectory, PartitionFiles, SegmentFiles
+    from mqindex.kafka.partition.log_dir import PartitionDirectory
+    from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles
 
 __all__ = ["Facts", "kafka_facts"]
 
@@ -117,23 +118,23 @@ def _part(path: str, facts: Callable[[str], Facts]) -> Facts | None:
 
 
 def _partition(path: str) -> Facts:
-    from mqindex.kafka.partition import partition_files
+    from mqindex.kafka.partition import log_dir, partition_files
 
-    if not partition_files.is_partition(path):
+    if not log_dir.is_partition(path):
         raise Trouble(f"{path} is no partition: expected segments, as 00000000000000000000.log")
     return partition_files.while_files_go(path, partial(_of_partition, path))
 
 
 def _of_partition(path: str, files: PartitionFiles) -> Facts:
-    from mqindex.kafka.partition import partition_files
+    from mqindex.kafka.partition import log_dir
     from mqindex.kafka.partition.offset_checkpoint import log_start_offset, start_before
 
     directory = os.path.abspath(path)
     rows = [_row(segment) for segment in files.segments]
     oldest = files.segments[0].base_offset if files.segments else None
     facts: Facts = {
-        **_name(partition_files.named_partition(path)),
-        "lock": lock.state(os.path.join(partition_files.log_dir_of(path), ".lock")),
+        **_name(log_dir.named_partition(path)),
+        "lock": lock.state(os.path.join(log_dir.log_dir_of(path), ".lock")),
         "log_start_offset": None if oldest is None else max(log_start_offset(directory), oldest),
         "start_before_segments": None if oldest is None else start_before(directory, oldest),
         **_end(files),
@@ -182,11 +183,11 @@ def _next_offset(segment: LogSegment) -> Facts:
 
 
 def _log_dir(path: str) -> Facts:
-    from mqindex.kafka.partition import partition_files
+    from mqindex.kafka.partition import log_dir, partition_files
 
     rows: list[Facts] = []
     lost: Counter[str] = Counter()
-    found = partition_files.list_partitions(path)
+    found = log_dir.list_partitions(path)
     for named in found:
         with contextlib.suppress(FileNotFoundError):  # deleted, or renamed to be
             segments, size, missing = partition_files.while_files_go(named.path, _extent)
@@ -200,13 +201,13 @@ def _log_dir(path: str) -> Facts:
                     "size": size,
                 }
             )
-    duplicates = partition_files.duplicate_directories(found)
+    duplicates = log_dir.duplicate_directories(found)
     facts: Facts = {
         "lock": lock.state(os.path.join(path, ".lock")),
         "clean_shutdown": os.path.exists(os.path.join(path, ".kafka_cleanshutdown")),
         "size": sum(row["size"] for row in rows),
         "partitions": rows,
-        "strays": [os.path.basename(name) for name in partition_files.stray_directories(path)],
+        "strays": [os.path.basename(name) for name in log_dir.stray_directories(path)],
         "duplicates": [[os.path.basename(name) for name in both] for both in duplicates],
     }
     return {**facts, "glance": glance_of_log_dir(facts, lost)}

@@ -67,7 +67,7 @@ OF_LOG_DIR: Final = {
 
 def kind_of_directory(path: str) -> str | None:
     """The kind of a directory, by what is in it; None: none of ours."""
-    from mqindex.kafka.partition.partition_files import is_partition, list_partitions
+    from mqindex.kafka.partition.log_dir import is_partition, list_partitions
 
     if is_partition(path):
         return PARTITION

@@ -43,7 +43,8 @@ from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.leader_epochs import RUN
-from mqindex.kafka.partition.partition_files import SegmentFiles, log_dir_of
+from mqindex.kafka.partition.log_dir import log_dir_of
+from mqindex.kafka.partition.partition_files import SegmentFiles
 from mqindex.kafka.partition.transactions import EVENT, events_of
 from mqindex.report import Finding
 

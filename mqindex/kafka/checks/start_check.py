@@ -23,20 +23,19 @@ from mqindex.kafka.checks.start_ids import id_text, topic_id_of, wrong_property
 from mqindex.kafka.checks.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
+from mqindex.kafka.partition.log_dir import (
+    METADATA_LOG,
+    duplicate_directories,
+    list_partitions,
+    partition_name,
+    stray_directories,
+)
 from mqindex.kafka.partition.offset_checkpoint import (
     ENTRY_NUMBER,
     Offsets,
     read_offsets,
 )
-from mqindex.kafka.partition.partition_files import (
-    METADATA_LOG,
-    PartitionFiles,
-    duplicate_directories,
-    list_partitions,
-    list_segments,
-    partition_name,
-    stray_directories,
-)
+from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments
 from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Survey
 from mqindex.report import Finding, Kind, Obstacle

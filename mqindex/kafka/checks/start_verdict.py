@@ -17,8 +17,8 @@ from mqindex.kafka.checks.transaction_check import is_refused_version, refused_e
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.leader_epochs import CHECKPOINT
+from mqindex.kafka.partition.log_dir import partition_name
 from mqindex.kafka.partition.offset_checkpoint import entry_name
-from mqindex.kafka.partition.partition_files import partition_name
 from mqindex.kafka.partition.producer_state import NEVER, kept_snapshots
 from mqindex.report import Finding, Obstacle, Start
 

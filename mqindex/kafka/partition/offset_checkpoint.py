@@ -15,7 +15,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
 from mqindex.files.regular import reading_text
-from mqindex.kafka.partition.partition_files import partition_name
+from mqindex.kafka.partition.log_dir import partition_name
 
 __all__ = [
     "ENTRY_NUMBER",

@@ -1,4 +1,4 @@
-"""The files of a partition, and the partitions of a log dir, as a broker that starts there would take them."""
+"""The files of a partition, as a broker that starts there would take them."""
 
 from __future__ import annotations
 
@@ -7,55 +7,32 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from mqindex.errors import BadMagicError
-from mqindex.files import disk, lock
-from mqindex.files.entries import leads_to_directory, leads_to_file
+from mqindex.files import lock
 from mqindex.kafka.layout import MAX_BASE_OFFSET, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
+from mqindex.kafka.partition.log_dir import OTHER_FILES, SEGMENT_FILE, files_in
 
 __all__ = [
-    "METADATA_LOG",
     "OtherName",
-    "PartitionDirectory",
     "PartitionFiles",
     "SegmentFiles",
-    "duplicate_directories",
     "hold_lock",
     "hold_writers",
-    "is_brokers",
-    "is_partition",
-    "list_partitions",
     "list_segments",
-    "log_dir_of",
-    "named_partition",
     "other_names",
-    "partition_name",
-    "partitions_of",
-    "require_partition",
-    "stray_directories",
     "while_files_go",
 ]
 
-_SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
 _OTHER_NAME = re.compile(r"([+-]?[0-9]+)\.(?:.*\.)?(log|index|timeindex|txnindex|snapshot)", re.ASCII)
 _LONG = range(-(2**63), 2**63)
 _INDEXES = tuple(f".{kind}" for kind in IndexKind)
 _NUMBERED = re.compile(r"([0-9]+)\.", re.ASCII)
-_PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.\S+-(?P<state>delete|future|stray))?", re.ASCII)
-_MOST_NAMED = 5
-_OTHERS = {"leader-epoch-checkpoint", "partition.metadata", "quorum-state"}
 _OTHER_ENDINGS = (".checkpoint", ".checkpoint.deleted", ".checkpoint.part")  # the metadata log's own snapshots
-_CACHE = "remote-log-index-cache"
-_OF_A_LOG_DIR = (".lock", "meta.properties", ".kafka_cleanshutdown", "recovery-point-offset-checkpoint")
-
-METADATA_LOG: Final = "__cluster_metadata-0"
-"""The directory of the log that brokers with KRaft keep the cluster's metadata in."""
 
 Result = TypeVar("Result")
-State = Literal["delete", "future", "stray"]
 
 
 class PartitionFiles(NamedTuple):
@@ -87,15 +64,6 @@ class OtherName(NamedTuple):
     meant: str
 
 
-class PartitionDirectory(NamedTuple):
-    """A partition of a log dir. `state` None: in use; else "delete", "future" or "stray"."""
-
-    path: str
-    topic: str
-    partition: int
-    state: State | None
-
-
 # ---- a partition
 
 
@@ -108,7 +76,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
     broker give up (`notes.log`) is skipped, and one that it takes for another (`30.log`): see `other_names`.
     """
     root = os.fspath(directory)
-    names, others = _names(root)
+    names, others = files_in(root)
     kept, gone = _swapped(root, names)
     segments: dict[int, dict[str, str]] = {}
     skipped = []
@@ -116,7 +84,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
         match = _segment_file(name)
         if match is not None:
             segments.setdefault(int(match[1]), {})[match[2]] = os.path.join(root, kept[name])
-        elif name not in _OTHERS and not name.endswith(_OTHER_ENDINGS):
+        elif name not in OTHER_FILES and not name.endswith(_OTHER_ENDINGS):
             skipped.append(os.path.join(root, kept[name]))
     orphans = [files[kind] for files in segments.values() if "log" not in files for kind in IndexKind if kind in files]
     return PartitionFiles(
@@ -130,7 +98,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
         tuple(os.path.join(root, name) for name in sorted(gone)),
         tuple(orphans),
         tuple(skipped),
-        tuple(os.path.join(root, name) for name in others if _segment_file(name) or name in _OTHERS),
+        tuple(os.path.join(root, name) for name in others if _segment_file(name) or name in OTHER_FILES),
     )
 
 
@@ -200,127 +168,14 @@ def _next_offset(files: SegmentFiles) -> int:
         return segment.next_offset
 
 
-def _names(root: str) -> tuple[set[str], list[str]]:
-    """The names of files, and sorted those of other things."""
-    files: set[str] = set()
-    others: set[str] = set()
-    with os.scandir(root) as entries:
-        for entry in entries:
-            (files if leads_to_file(entry) else others).add(entry.name)
-    return files, sorted(others)
-
-
 def _segment_file(name: str) -> re.Match[str] | None:
-    match = _SEGMENT_FILE.fullmatch(name)
+    match = SEGMENT_FILE.fullmatch(name)
     return None if match is None or int(match[1]) > MAX_BASE_OFFSET else match
 
 
 def _number(name: str) -> int | None:
     match = _NUMBERED.match(name)
     return None if match is None else int(match[1])
-
-
-# ---- a log dir
-
-
-def list_partitions(log_dir: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
-    """The partitions of a log dir, by topic and number, those in use before others of the same number.
-
-    Notes
-    -----
-    Source: Kafka 4.1.0 `LocalLog.parseTopicPartitionName`: the last dash separates topic and number.
-    """
-    found = [named for path in _directories(log_dir) if (named := partition_name(path)) is not None]
-    return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.state or "", each.path)))
-
-
-def stray_directories(log_dir: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The directories in a log dir that are no partition, by name: with one of them no broker starts.
-
-    Notes
-    -----
-    Source: Kafka 4.1.0 `LogManager.loadLogs`.
-    """
-    return tuple(
-        path
-        for path in sorted(_directories(log_dir))
-        if os.path.basename(path) != _CACHE and partition_name(path) is None
-    )
-
-
-def duplicate_directories(partitions: Iterable[PartitionDirectory]) -> list[tuple[str, str]]:
-    """Directories of a partition that has one already, and that one: with two of them no broker starts.
-
-    A partition may have a second one that is to take the first one's place, and any number that are to be deleted.
-
-    Notes
-    -----
-    Source: Kafka 4.1.0 `LogManager.loadLog`.
-    """
-    known: dict[tuple[object, ...], str] = {}
-    found = []
-    for each in partitions:
-        if each.state in (None, "future"):
-            first = known.setdefault((each.topic, each.partition, each.state), each.path)
-            if first != each.path:
-                found.append((each.path, first))
-    return found
-
-
-def _directories(log_dir: str | os.PathLike[str]) -> list[str]:
-    root = os.fspath(log_dir)
-    with os.scandir(root) as entries:
-        return [os.path.join(root, entry.name) for entry in entries if leads_to_directory(entry)]
-
-
-def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
-    """`directory` itself where it is a partition, else the partitions in it. A partition may have any name."""
-    root = os.path.abspath(directory)
-    return (named_partition(root),) if is_partition(root) else list_partitions(root)
-
-
-def named_partition(directory: str | os.PathLike[str]) -> PartitionDirectory:
-    """What the name of a partition's directory says; partition -1: it is no partition's name."""
-    root = os.path.abspath(directory)
-    return partition_name(root) or PartitionDirectory(root, os.path.basename(root), -1, None)
-
-
-def is_partition(directory: str | os.PathLike[str]) -> bool:
-    """True if there is a file of a segment in it, or one that a broker puts into an empty partition; or nothing, but it
-    has the name of one, and a broker's files lie beside it.
-    """
-    files, others = _names(os.fspath(directory))
-    if files or others:
-        return any(_SEGMENT_FILE.match(name) or name in _OTHERS for name in files)
-    path = os.path.abspath(directory)
-    return partition_name(path) is not None and is_brokers(os.path.dirname(path))
-
-
-def is_brokers(log_dir: str) -> bool:
-    """Whether a file is in a directory that a broker puts into its log dir, and nowhere else."""
-    return any(disk.is_there(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR)
-
-
-def require_partition(directory: str) -> None:
-    """`BadMagicError`: it has files or directories, none of them a partition's. An empty one may be a partition."""
-    if is_partition(directory) or not os.listdir(directory):
-        return
-    found = [os.path.basename(named.path) for named in list_partitions(directory)]
-    more = ", ..." if len(found) > _MOST_NAMED else ""
-    raise BadMagicError(
-        "not a partition's directory", path=directory, expected="a segment's files, named by 20 digits",
-        got=f"a log dir, with the partitions in it: {', '.join(found[:_MOST_NAMED])}{more}" if found else "other files",
-        hint=f"pass {os.path.join(directory, found[0])}" if found else "pass <log dir>/<topic>-<partition>",
-    )  # fmt: skip
-
-
-def partition_name(path: str) -> PartitionDirectory | None:
-    """What a directory's name says; None: it is not a partition's name."""
-    match = _PARTITION.fullmatch(os.path.basename(path))
-    if match is None or int(match["partition"]) >= 2**31:
-        return None
-    state: Any = match["state"]
-    return PartitionDirectory(path, match["topic"], int(match["partition"]), state)
 
 
 # ---- its lock
@@ -356,13 +211,7 @@ def hold_writers(partitions: Iterable[str], log_dir: str) -> Iterator[None]:
 def _index_paths(directory: str) -> list[str]:
     """The index files in a directory; none where it is gone."""
     try:
-        names = _names(directory)[0]
+        names = files_in(directory)[0]
     except FileNotFoundError:
         return []
     return [os.path.join(directory, name) for name in names if name.removesuffix(".swap").endswith(_INDEXES)]
-
-
-def log_dir_of(directory: str | os.PathLike[str]) -> str:
-    """The log dir that `directory` is, or in which it is a partition."""
-    root = os.path.abspath(directory)
-    return os.path.dirname(root) if is_partition(root) else root

@@ -25,9 +25,10 @@ from mqindex.kafka.log.batches import is_control
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_search import int64
 from mqindex.kafka.partition.aborted import AbortedTransactions
+from mqindex.kafka.partition.log_dir import require_partition
 from mqindex.kafka.partition.offset_checkpoint import log_start_offset, start_before
 from mqindex.kafka.partition.offset_search import find_offsets_by_timestamps
-from mqindex.kafka.partition.partition_files import PartitionFiles, require_partition, while_files_go
+from mqindex.kafka.partition.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.partition.partition_read import read_partition
 from mqindex.kafka.partition.served_segment import ServedSegment
 from mqindex.wording.verdict import BEFORE_SEGMENTS

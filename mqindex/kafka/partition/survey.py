@@ -16,22 +16,18 @@ from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.kafka import catalogue
 from mqindex.kafka.options import PartitionOptions
-from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offsets
-from mqindex.kafka.partition.partition_files import (
+from mqindex.kafka.partition.log_dir import (
     METADATA_LOG,
-    OtherName,
     PartitionDirectory,
-    PartitionFiles,
-    SegmentFiles,
     is_brokers,
     is_partition,
-    list_partitions,
     log_dir_of,
-    other_names,
     partition_name,
     partitions_of,
-    while_files_go,
+    was_clean,
 )
+from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offsets
+from mqindex.kafka.partition.partition_files import OtherName, PartitionFiles, SegmentFiles, other_names, while_files_go
 from mqindex.kafka.partition.producer_state import OpenTransactions, loaded_state, open_transactions_at
 from mqindex.report import Finding, Report
 
@@ -41,17 +37,14 @@ __all__ = [
     "Survey",
     "gone",
     "partitions_at",
-    "places_of",
     "start_report",
     "survey",
     "surveyed_partition",
-    "was_clean",
     "was_cleanly_closed",
 ]
 
 AnyReport = TypeVar("AnyReport", bound=Report)
 
-_CLEAN = ".kafka_cleanshutdown"
 _NOT_FILES = {"log": catalogue.LOG_NOT_A_FILE, "snapshot": catalogue.SNAPSHOT_NOT_A_FILE}
 _PUT_ASIDE = ("delete", "stray")
 
@@ -179,13 +172,6 @@ def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
     return found
 
 
-def was_clean(log_dir: str) -> bool | None:
-    """Whether the broker closed the partitions of a log dir; None: it is none, by its files."""
-    if disk.is_there(os.path.join(log_dir, _CLEAN)):
-        return True
-    return False if is_brokers(log_dir) else None
-
-
 def was_cleanly_closed(partition: str, clean: bool | None) -> bool | None:
     """Whether a broker that starts takes a partition's log as it is; `clean`: the result of `was_clean` of its log dir.
 
@@ -200,17 +186,6 @@ def was_cleanly_closed(partition: str, clean: bool | None) -> bool | None:
 def _state(partition: str) -> str | None:
     named = partition_name(partition)
     return None if named is None else named.state
-
-
-def places_of(directory: str) -> list[str]:
-    """Where the files of a partition, or of a log dir, are: itself, a partition's log dir, and each partition in them.
-
-    Any of them may lead to another disk: `mqindex.files.whereabouts` finds out what is in one.
-    """
-    root = os.path.abspath(directory)
-    log_dir = log_dir_of(root)
-    homes = [root] if was_clean(log_dir) is None else list(dict.fromkeys((root, log_dir)))
-    return [*homes, *(one.path for home in homes for one in list_partitions(home))]
 
 
 def surveyed_partition(

@@ -19,9 +19,10 @@ from mqindex.rocketmq.pipeline.stages import Part, Run, Slice, Split
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
-__all__ = ["SPLIT_SIZE", "Extracted", "Stitched", "Stretch", "assign", "cut", "extract", "stitch"]
+__all__ = ["SPLIT_SIZE", "Extracted", "Stitched", "Stretch", "assign", "cut", "extract", "split_size_for", "stitch"]
 
 SPLIT_SIZE = 128 << 20
+_TASKS = 24  # of a long log at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,15 @@ def damage_finding(damage: Damage) -> Finding:
     resumed = "the end of the file" if damage.stop is None else f"phy offset {damage.stop}"
     kind = catalogue.LOG_DAMAGE[damage.kind]
     return kind.finding(damage.path, damage.at, damage.field, damage.expected, damage.got, resumed=resumed)
+
+
+def split_size_for(log_bytes: int) -> int:
+    """The bytes of log for one task that only reads: it opens files for each, which takes as long as some MiB of log.
+
+    >>> [split_size_for(gib << 30) >> 20 for gib in (1, 8, 16, 1000)]
+    [128, 256, 512, 512]
+    """
+    return next((size for size in (512 << 20, 256 << 20) if log_bytes >= _TASKS * size), SPLIT_SIZE)
 
 
 def cut(

@@ -14,17 +14,20 @@ Frequent = tuple[int, int, int]
 """(value, how often, phy offset of a message that has it)."""
 
 
-def most_frequent(values: Array, phy_offsets: Array, most: int, at_least: int = 1) -> tuple[Frequent, ...]:
-    """The `most` most frequent values that occur `at_least` so often, the most frequent first.
+def most_frequent(values: Array, phy_offsets: Array, most: int) -> tuple[Frequent, ...]:
+    """The `most` most frequent of the values that occur twice or more, the most frequent first.
 
-    >>> most_frequent(np.array([7, 5, 7, 9]), np.array([0, 100, 200, 300]), 1)
+    >>> most_frequent(np.array([7, 5, 7, 9]), np.array([0, 100, 200, 300]), 4)
     ((7, 2, 0),)
     """
-    kinds, counts = np.unique(values, return_counts=True)
-    chosen = np.flatnonzero(counts >= at_least)
-    if len(chosen) > most:
-        chosen = np.sort(chosen[np.argpartition(counts[chosen], -most)[-most:]])
-    kinds, counts = kinds[chosen], counts[chosen]
+    ordered = np.sort(values)
+    kinds = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(kinds):
+        return ()
+    counts = np.searchsorted(ordered, kinds, "right") - np.searchsorted(ordered, kinds)
+    if len(kinds) > most:
+        chosen = np.sort(np.argpartition(counts, -most)[-most:])
+        kinds, counts = kinds[chosen], counts[chosen]
     found = zip(kinds.tolist(), counts.tolist(), first_places(kinds, values, phy_offsets).tolist(), strict=True)
     return tuple(sorted(found, key=lambda one: (-one[1], one[0])))
 

@@ -143,10 +143,10 @@ class SplitTally:
         if not self._keys:
             return KeyCounts()
         hashes, places = np.concatenate(self._hashes), np.concatenate(self._places)
-        borders = np.flatnonzero(np.diff(places, prepend=-1, append=-1))
-        keys = np.bincount(np.diff(borders).clip(max=_MOST_KEYS))
+        last = np.flatnonzero(places[1:] != places[:-1])
+        keys = np.bincount(np.diff(last, prepend=-1, append=len(places) - 1).clip(max=_MOST_KEYS))
         messages = {number: int(count) for number, count in enumerate(keys) if count}
-        return KeyCounts(len(hashes), messages, most_frequent(hashes, places, _KEYS, at_least=2))
+        return KeyCounts(len(hashes), messages, most_frequent(hashes, places, _KEYS))
 
 
 def _counted(topics: list[str | None], number_of: Array, units: Array, bins: int) -> list[TopicCounts]:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from mqindex.errors import BadMagicError
 from mqindex.kafka.layout import base_offset_of
-from mqindex.kafka.partition.partition_files import PartitionDirectory, while_files_go
+from mqindex.kafka.partition.log_dir import PartitionDirectory
+from mqindex.kafka.partition.partition_files import while_files_go
 from mqindex.kafka.partition.survey import partitions_at
 
 __all__ = ["PLACE", "SegmentOf", "SegmentRange", "segments_in", "with_place"]
