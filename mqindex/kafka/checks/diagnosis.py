@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mqindex._words import plural
@@ -42,27 +42,27 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """The transactions of a partition: of each segment those that were `aborted` in it, and how many were `committed`;
     the producers and first offsets of those that are `open` at the end; `lone` abort markers, as `Replay` has them.
     """
 
-    aborted: list[list[AbortedTxn]] = field(default_factory=list)
-    committed: list[int] = field(default_factory=list)
-    open: dict[int, int] = field(default_factory=dict)
-    lone: list[AbortedTxn] = field(default_factory=list)
+    aborted: tuple[tuple[AbortedTxn, ...], ...]
+    committed: tuple[int, ...]
+    open: Mapping[int, int]
+    lone: tuple[AbortedTxn, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class DiagnosedPartition:
     """What is wrong with a segment is in `segments`. `epochs`: of the partition's checkpoint."""
 
     partition: Partition
-    segments: list[CheckedSegment]
+    segments: tuple[CheckedSegment, ...]
     transactions: Replayed
     epochs: Epochs = ()
-    findings: list[Finding] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(slots=True)
@@ -130,17 +130,17 @@ def replay(engine: Engine, partition: Partition, events: Sequence[Any], readable
     After a segment that cannot be read to its end, the open transactions come from a snapshot of just that place:
     those of an older one may have ended since. Without it they are not known.
     """
-    going, done = Replay(partition.begun), Replayed()
+    going, lone = Replay(partition.begun), list[AbortedTxn]()
+    aborted, committed = [], []
     for number, files in enumerate(partition.segments):
         if number and not readable[number - 1]:
             begun = run_one(engine, _open_at, (partition, files.base_offset), "read a snapshot")
-            done.lone += going.lone
+            lone += going.lone
             going = Replay(begun)
         before = going.committed
-        done.aborted.append(going.run(events[number]))
-        done.committed.append(going.committed - before)
-    done.open, done.lone = going.open, done.lone + going.lone
-    return done
+        aborted.append(tuple(going.run(events[number])))
+        committed.append(going.committed - before)
+    return Replayed(tuple(aborted), tuple(committed), going.open, (*lone, *going.lone))
 
 
 def _open_at(item: tuple[Partition, int]) -> OpenTransactions:
@@ -159,7 +159,7 @@ def _diagnosed(
     events = [segment.events for segment in segments]
     replayed = replay(engine, partition, events, [segment.readable for segment in segments])
     missed = [segment.files for segment in segments if segment.gone]
-    done = DiagnosedPartition(partition, segments, replayed, epochs, gone(partition.path, partition.segments, missed))
+    findings = gone(partition.path, partition.segments, missed)
     wrong = [
         number
         for number, (segment, expected) in enumerate(zip(segments, replayed.aborted, strict=True))
@@ -179,13 +179,13 @@ def _diagnosed(
         elif segment.files.is_swapping:
             segment.leave_to_exchange()
         segment.entries += len(segment.transactions or b"") // IndexKind.TRANSACTION.entry_size
-        done.findings += segment.findings
-    done.findings += overlaps(segments, partition.next_base)
-    done.findings += unread or lost_epochs(partition, segments, epochs)
-    done.findings += check_epochs([(segment.files.log, segment.epochs) for segment in segments], epochs)
-    done.findings += check_loaded(partition, segments, replayed.open)
-    done.findings += differing_indexes(partition.path, segments)
-    return done
+        findings += segment.findings
+    findings += overlaps(segments, partition.next_base)
+    findings += unread or lost_epochs(partition, segments, epochs)
+    findings += check_epochs([(segment.files.log, segment.epochs) for segment in segments], epochs)
+    findings += check_loaded(partition, segments, replayed.open)
+    findings += differing_indexes(partition.path, segments)
+    return DiagnosedPartition(partition, tuple(segments), replayed, epochs, tuple(findings))
 
 
 def _without_merged(engine: Engine, segments: list[CheckedSegment]) -> list[CheckedSegment]:
@@ -207,8 +207,8 @@ def _seen(engine: Engine, partition: Partition, segments: Sequence[CheckedSegmen
 
 def _check_transactions(
     segment: CheckedSegment,
-    expected: list[AbortedTxn],
-    seen: list[AbortedTxn],
+    expected: Sequence[AbortedTxn],
+    seen: Sequence[AbortedTxn],
     markers: Markers,
     partition: Partition,
 ) -> None:
@@ -218,9 +218,9 @@ def _check_transactions(
         path, segment.transactions, expected, seen, markers,
         base_offset=segment.files.base_offset, open_end=segment.open, log_start=partition.log_start, lost=lost,
     )  # fmt: skip
-    segment.findings += found
+    segment.findings += tuple(found)
     if any(finding.severity == "error" for finding in found):
-        segment.wrong.add(IndexKind.TRANSACTION)
+        segment.wrong |= {IndexKind.TRANSACTION}
 
 
 def differing_indexes(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:

@@ -94,9 +94,9 @@ class CheckedSegment:
     """
 
     files: SegmentFiles
-    findings: list[Finding] = field(default_factory=list)
-    wrong: set[IndexKind] = field(default_factory=set)
-    differing: set[IndexKind] = field(default_factory=set)
+    findings: tuple[Finding, ...] = ()
+    wrong: frozenset[IndexKind] = frozenset()
+    differing: frozenset[IndexKind] = frozenset()
     readable: bool = False
     events: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT))
     epochs: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, RUN))
@@ -121,16 +121,16 @@ class CheckedSegment:
 
     def add(self, indexes: CheckedIndexes) -> None:
         """What was found of the offset and time index."""
-        self.findings += indexes.findings
-        self.wrong |= indexes.wrong
-        self.differing |= indexes.differing
+        self.findings += tuple(indexes.findings)
+        self.wrong, self.differing = frozenset(indexes.wrong), frozenset(indexes.differing)
         self.open, self.entries = indexes.open, sum(indexes.entries.values())
 
     def look_at_transaction_index(self) -> None:
         """A `.txnindex` that is no file: it is moved away where a broker cannot open it."""
         if (found := no_file(self.files.place_of(IndexKind.TRANSACTION))) is not None:
-            self.findings.append(found)
-            self.wrong |= {IndexKind.TRANSACTION} if found.severity == "error" else set()
+            self.findings += (found,)
+            if found.severity == "error":
+                self.wrong |= {IndexKind.TRANSACTION}
 
     def blocked(self) -> list[IndexKind]:
         """The indexes whose place has what a broker cannot open."""
@@ -145,19 +145,19 @@ class CheckedSegment:
     def leave_indexes(self) -> None:
         """Replace no index of a log that contradicts itself: the index may be right for the log as it was."""
         there = set(self.files.indexes.values())
-        self.wrong -= self.files.indexes.keys()
-        self.findings = [
+        self.wrong = self.wrong.difference(self.files.indexes)
+        self.findings = tuple(
             replace(one, hint=_LEFT) if one.path in there and one.severity == "error" else one for one in self.findings
-        ]
+        )
 
     def leave_to_exchange(self) -> None:
         """Write no index of a segment whose files a broker is exchanging: it puts others in their places."""
-        self.wrong.clear()
+        self.wrong = frozenset()
         places = {self.files.place_of(kind) for kind in IndexKind}
-        self.findings = [
+        self.findings = tuple(
             replace(one, hint=_LEFT_TO_EXCHANGE) if one.path in places and one.severity == "error" else one
             for one in self.findings
-        ]
+        )
 
 
 def check_segment(check: SegmentCheck) -> CheckedSegment:
@@ -252,12 +252,12 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             being_written = check.last and is_being_written(segment, made)
             done.cut = 0 if being_written else made.truncated_bytes
             closed = check.clean is True
-            done.findings += log_findings(
-                segment.path, made, last=check.last, closed=closed, being_written=being_written
+            done.findings += (
+                *log_findings(segment.path, made, last=check.last, closed=closed, being_written=being_written),
+                *end_findings(segment, made, check.ends, closed=closed),
             )
             done.events, done.epochs = events_in(segment, made, check.log_start), np.frombuffer(made.epochs, RUN)
             done.contradictory = is_contradictory(made)
-            done.findings += end_findings(segment, made, check.ends, closed=closed)
             done.fills_index = fills_index(segment, made, check.options)
             indexes = check_indexes(
                 check.files, segment, made, may_be_open=check.may_be_open,
@@ -267,7 +267,7 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             if made.truncated_bytes or IndexKind.OFFSET in indexes.wrong:
                 _look_for_end(check, segment, done)
             if check.deep:
-                done.findings += check_records(segment, made.valid_bytes)
+                done.findings += tuple(check_records(segment, made.valid_bytes))
             if check.counting is not None:
                 done.counted = count_segment(check.files, segment, made, indexes.entries, check.counting.sample)
             done.transactions = _transactions(check.files, done.batches)
@@ -290,7 +290,7 @@ def _look_at_refused(check: SegmentCheck, error: MQIndexError, done: CheckedSegm
         done.read_until = read_until(segment, 0, segment.base_offset)
         _look_for_end(check, segment, done)
     done.overflows = overflows(files.log, error, files.base_offset)
-    done.findings.append(refused(files.log, error, files.base_offset))
+    done.findings += (refused(files.log, error, files.base_offset),)
     done.transactions = _transactions(files, min(os.path.getsize(files.log), MAX_LOG_SIZE) // MIN_BATCH_SIZE)
 
 
@@ -307,7 +307,7 @@ def _look_for_end(check: SegmentCheck, segment: LogSegment, done: CheckedSegment
     if done.refusal is None and (end < done.end or (end > done.end and not done.cut)):
         path, of_index = files.place_of(IndexKind.OFFSET), IndexKind.OFFSET in done.wrong
         kind = catalogue.OFFSET_INDEX_END if of_index else catalogue.OFFSET_INDEX_END_OF_LOG
-        done.findings.append(kind.finding(path, None, "next_offset", done.end, end))
+        done.findings += (kind.finding(path, None, "next_offset", done.end, end),)
 
 
 def _recovered(segment: LogSegment, check: SegmentCheck) -> Recovered:

@@ -141,14 +141,15 @@ def _narrowed(diagnosis: Diagnosis, path: str) -> Diagnosis:
     about = {segment.files.log}
     for kind in kinds:
         about |= {segment.files.place_of(kind), segment.files.indexes.get(kind, path)}
-    segment.findings = [finding for finding in segment.findings if finding.path in about]
+    segment.findings = tuple(finding for finding in segment.findings if finding.path in about)
     segment.wrong &= kinds
     segment.differing &= kinds
     partition = replace(home.partition, segments=(segment.files,), sizes=home.partition.sizes[-1:])
     findings = [finding for finding in home.findings if finding.path in about] + differing_indexes(path, [segment])
     done = home.transactions
     narrowed = Replayed(done.aborted[-1:], done.committed[-1:], done.open)
-    return Diagnosis(diagnosis.survey, [DiagnosedPartition(partition, [segment], narrowed, home.epochs, findings)])
+    only = DiagnosedPartition(partition, (segment,), narrowed, home.epochs, tuple(findings))
+    return Diagnosis(diagnosis.survey, [only])
 
 
 def _kinds(path: str) -> set[IndexKind]:
@@ -163,15 +164,17 @@ def _kinds(path: str) -> set[IndexKind]:
 def _alone(engine: Engine, found: Survey, path: str) -> Diagnosis:
     segment = run_one(engine, _check_alone, path, "check the index")
     partition = Partition(found.log_dir, "", found.options, (segment.files,), (0,), (), {}, 0, None)
-    return Diagnosis(found, [DiagnosedPartition(partition, [segment], Replayed([[]], [0]), findings=segment.findings)])
+    done = Replayed(((),), (0,), {})
+    return Diagnosis(found, [DiagnosedPartition(partition, (segment,), done, findings=segment.findings)])
 
 
 def _check_alone(path: str) -> CheckedSegment:
     base, kind = base_offset_of(path), IndexKind(os.path.basename(path).split(".")[1])
     done = CheckedSegment(SegmentFiles(base, ""), index_files=1)
     if kind is IndexKind.TRANSACTION:
-        done.findings, done.entries = check_transactions_alone(path, base)
+        found, done.entries = check_transactions_alone(path, base)
+        done.findings = tuple(found)
     else:
         indexes = check_alone(path, kind)
-        done.findings, done.entries = indexes.findings, sum(indexes.entries.values())
+        done.findings, done.entries = tuple(indexes.findings), sum(indexes.entries.values())
     return done
