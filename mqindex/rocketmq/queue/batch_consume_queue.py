@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._words import plural
@@ -19,6 +19,7 @@ from mqindex.files.file_maps import FileMaps
 from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
+from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, are_valid
 from mqindex.rocketmq.queue.queue_files import UnitFiles
 from mqindex.rocketmq.queue.queue_names import name_problem
 from mqindex.rocketmq.queue.queue_times import Boundary
@@ -26,21 +27,8 @@ from mqindex.rocketmq.wrong_place import refuse_strangers
 
 __all__ = ["BatchConsumeQueue", "BatchUnit", "batch_queue_end"]
 
-_Units = npt.NDArray[Any]
-
-_UNIT = np.dtype(
-    [
-        ("phy_offset", ">i8"),
-        ("size", ">i4"),
-        ("tags_code", ">i8"),
-        ("store_timestamp", ">i8"),
-        ("msg_base_offset", ">i8"),
-        ("batch_size", ">i2"),
-        ("compacted_offset", ">i4"),
-        ("reserved", ">i4"),
-    ]
-)
-_COLUMNS = [name for name in _UNIT.names or () if name != "reserved"]
+_AT_ONCE = 1 << 16
+_COLUMNS = [name for name in BATCH_UNIT.names or () if name != "reserved"]
 
 
 class BatchUnit(NamedTuple):
@@ -151,6 +139,26 @@ class BatchConsumeQueue(Closable):
             runs.append(range(start, part.stop))
         return [range(int(self._at(run[0])["msg_base_offset"]), _stop_of(self._at(run[-1]))) for run in runs]
 
+    def bounds(self) -> tuple[int, int]:
+        """Internal: the numbers of the first unit, and after the last."""
+        return self._bounds()
+
+    def numbers(self, start: int, stop: int) -> tuple[int, int]:
+        """Internal: of the units whose frames begin in the phy offsets [start, stop), where these ascend."""
+        first, end = self._bounds()
+        return self._search("phy_offset", start, first, end), self._search("phy_offset", stop, first, end)
+
+    def blocks(self, low: int, high: int) -> Iterator[tuple[int, BatchUnits]]:
+        """Internal: the stored units [low, high), some at a time: the number of the first of them, and these."""
+        for part in self._parts(low, high):
+            for at in range(part.start, part.stop, _AT_ONCE):
+                yield at, self._rows(at, min(at + _AT_ONCE, part.stop))
+
+    def place(self, number: int) -> tuple[str, int]:
+        """Internal: where a unit is: a file, and a byte of it."""
+        file = self._files.files[self._files.index_of(number)]
+        return file.path, number * BATCH_UNIT_SIZE - file.start
+
     def get(self, queue_offset: int) -> BatchUnit | None:
         """The unit that holds `queue_offset`, with the columns of `units` as fields; None: it is not in the queue."""
         queue_offset = whole_number("queue_offset", queue_offset)
@@ -228,14 +236,14 @@ class BatchConsumeQueue(Closable):
         end = self._look()
         return min(self._files.first, end), end
 
-    def _rows(self, start: int, stop: int) -> _Units:
+    def _rows(self, start: int, stop: int) -> BatchUnits:
         """The units with the numbers [start, stop), copied."""
         parts = [_copied(part.buf, part.start, part.stop) for part in self._files.stretches(start, stop)]
-        return np.concatenate(parts) if parts else np.empty(0, _UNIT)
+        return np.concatenate(parts) if parts else np.empty(0, BATCH_UNIT)
 
     def _at(self, number: int) -> Any:
         rows = self._rows(number, number + 1)
-        return rows[0] if len(rows) else np.zeros(1, _UNIT)[0]
+        return rows[0] if len(rows) else np.zeros(1, BATCH_UNIT)[0]
 
     def _parts(self, low: int, high: int) -> list[range]:
         """The numbers in [low, high) of each file: those of a missing file are in none."""
@@ -308,17 +316,14 @@ def _stop_of(unit: Any) -> int:
     return int(unit["msg_base_offset"]) + int(unit["batch_size"])
 
 
-def _copied(buf: Any, start: int, stop: int) -> _Units:
+def _copied(buf: Any, start: int, stop: int) -> BatchUnits:
     """Copy units: slicing a mapping checks whether the file was cut, a view of it would read zeros."""
-    return np.frombuffer(buf[start * BATCH_UNIT_SIZE : stop * BATCH_UNIT_SIZE], _UNIT)
+    return np.frombuffer(buf[start * BATCH_UNIT_SIZE : stop * BATCH_UNIT_SIZE], BATCH_UNIT)
 
 
 def _check(buf: Any, start: int, stop: int) -> int:
     for at in range(start, stop, 4096):
-        rows = _copied(buf, at, min(at + 4096, stop))
-        fine = (
-            (rows["phy_offset"] >= 0) & (rows["size"] > 0) & (rows["msg_base_offset"] >= 0) & (rows["batch_size"] > 0)
-        )
+        fine = are_valid(_copied(buf, at, min(at + 4096, stop)))
         if not fine.all():
             return at + int(np.argmin(fine))
     return stop
