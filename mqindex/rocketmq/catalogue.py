@@ -304,7 +304,7 @@ QUEUE_OFFSET_REPEATED = Kind("queue-offset-repeated", "warning",
     "Messages have the queue offset of an earlier one; the first one stays.",
     "the first message stays, as in a broker")
 QUEUE_OFFSET_IMPOSSIBLE = Kind("queue-offset-impossible", "warning",
-    "Messages have queue offsets that no file can hold; they are in no queue.",
+    "Messages have queue offsets that no file can hold, or say of their batch what cannot be; they are in no queue.",
     "these messages are in no queue")
 QUEUE_BEGAN_AGAIN = Kind("queue-began-again", "error",
     "The offsets of a queue start again at 0; the older messages are in no queue.",
@@ -314,16 +314,10 @@ TOPIC_CREATED_AGAIN = replace(QUEUE_BEGAN_AGAIN, severity="info",
     hint="the topic was deleted and created again; the older units are left out")
 BATCH_QUEUE_MISSING = Kind("batch-queue-missing", "error",
     "A batch queue that has messages in the log has no files.",
-    f"batch queues are not written by mqindex; {_NO_START}")
+    f"`mqindex repair` writes them; {_NO_START}")
 BATCH_QUEUE_BEHIND = Kind("batch-queue-behind", "error",
     "A batch queue ends before the last message that the log has for it.",
-    "batch queues are not written by mqindex. A broker that starts reads its log on from where the furthest of all "
-    "queues ends: start it before you repair the consume queues; after a repair, `--undo` it first")
-BATCH_QUEUE = Kind("batch-queue", "warning",
-    "The queues of a topic are batch queues, which are not compared and not rebuilt.",
-    "queue.type of this topic is BatchCQ, which is not rebuilt: {messages} left out")
-BATCH_QUEUE_NOT_COMPARED = replace(BATCH_QUEUE, severity="info",
-    hint="queue.type of this topic is BatchCQ, which is not compared: {messages}")
+    f"{_REWRITE_QUEUE}; a broker reads its log on from where the furthest of all queues ends, and does not write them")
 QUEUE_UNITS_EXPIRED = Kind("queue-units-expired", "info",
     "Units are for messages that are no longer in the log.",
     "their messages are below the log's minimum offset")

@@ -78,8 +78,8 @@ def rebuild(
 ) -> RebuildReport:
     """Write the index and the consume queues of a store's commit log to `out`, byte for byte as the broker would have.
 
-    `out` has the structure of a store: `index/<17 digits>`, `consumequeue/<topic>/<queueId>/<20 digits>`, and where
-    extension files are on also `consumequeue_ext/...`.
+    `out` has the structure of a store: `index/<17 digits>`, `consumequeue/<topic>/<queueId>/<20 digits>`, where
+    extension files are on also `consumequeue_ext/...`, and `batchconsumequeue/...` for topics with batch queues.
 
     Parameters
     ----------
@@ -133,10 +133,10 @@ def rebuild(
     order = _Order(options, os.path.abspath(path_of("out", out)), overwrite, wanted)
     paths = itertools.chain(stores.directories_of(options.root, options.commitlog), [os.path.dirname(order.out)])
     engine = require_seen(engine, paths)
-    found, space = run_one(engine, _begin, order, "look at the files")
+    found, said = run_one(engine, _begin, order, "look at the files")
     elsewhere = _elsewhere(found, wanted)
     wanted = _built(order, found)
-    announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {space}")
+    announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {said}")
     report = start_report(RebuildReport(options.root), found)
     report.findings += [*elsewhere.values(), *_emptied(found)]
     with scratch_in(engine, os.path.dirname(order.out)) as (seeing, scratch):
@@ -152,10 +152,12 @@ def rebuild(
         in_turn = build_in_turn(seeing, splits, scratch, found.geometry.value) if "index" in wanted else None
         extracted = in_turn[0] if in_turn is not None else extract(seeing, [splits])[0]
         report.findings += [one.finding() for one in _unknown(seeing, found, extracted, wanted)]
-        left_out = skipped_findings(extracted.units, options.root, found.queues.batch_topics)
-        batches = assign_queues(extracted.units, found.queues.rules, scratch, skip=left_out)
+        left_out = skipped_findings(extracted.units, options.root)
+        topics = found.queues.batches(options)
+        batches = assign_queues(extracted.units, found.queues.rules, scratch, batches=topics, skip=left_out)
         planned = _index_files(found, extracted, scratch) if "index" in wanted and in_turn is None else []
-        require_room(seeing, scratch, planned, queue_space(extracted.units, found.queues.rules, found.log_bytes))
+        space = queue_space(extracted.units, found.queues.rules, found.log_bytes, topics)
+        require_room(seeing, scratch, planned, space)
         built = in_turn[1] if in_turn is not None else build_index_files(seeing, planned)
         queues = build_queue_files(seeing, batches)
         publication = Publication(
@@ -216,7 +218,7 @@ def _index_files(found: Survey, extracted: Extracted, scratch: str) -> list[Part
 def _moves(queue: BuiltQueue) -> list[tuple[str, str]]:
     """A queue's directories, and where they go."""
     topic, queue_id = queue.name
-    found = [(queue.path, os.path.join("consumequeue", topic, str(queue_id)))]
+    found = [(queue.path, os.path.join(queue.side, topic, str(queue_id)))]
     if queue.ext is not None:
         found.append((queue.ext, os.path.join("consumequeue_ext", topic, str(queue_id))))
     return found
@@ -282,5 +284,5 @@ def _fill_queues(report: RebuildReport, built: Sequence[BuiltQueues], out: str) 
         for queue in task.queues:
             topic, queue_id = queue.name
             report.units += queue.units
-            report.findings += oddity_findings(queue.oddities, os.path.join(out, "consumequeue", topic, str(queue_id)))
+            report.findings += oddity_findings(queue.oddities, os.path.join(out, queue.side, topic, str(queue_id)))
         report.fsync_seconds += task.fsync_seconds

@@ -15,6 +15,7 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import exchange_all
 from mqindex.engines.tasks import held, marked, require_seen, run_one, scratch_in
+from mqindex.errors import FileStateError
 from mqindex.files import disk, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange
@@ -26,7 +27,7 @@ from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store, of_the_log_as_read
 from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
 from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
-from mqindex.rocketmq.mending.queue_repair import mend_queues, planned_queue_actions
+from mqindex.rocketmq.mending.queue_repair import MendedQueue, mend_queues, move_strays, planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.parts import check_parts
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, split_size_for
@@ -39,6 +40,7 @@ from mqindex.rocketmq.pipeline.survey import (
     start_report,
     survey_in_place,
 )
+from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.undo import take_back
 
 __all__ = ["repair", "undo_repair"]
@@ -61,10 +63,10 @@ def repair(
     continued. Where `abort` exists, the checkpoint is moved up, or the broker would delete the repaired file at its
     next start.
 
-    A queue that is missing or disagrees with the log is written anew in a scratch, and the files that differ are
-    exchanged; units of messages that the log no longer holds are kept. What is in a queue's directory and keeps the
-    broker from starting is moved away. Replaced files and the old checkpoint go to `<store>/mqindex-backup-<UTC>/`, and
-    `undo_repair` puts them back.
+    A queue, also a batch queue, that is missing or disagrees with the log is written anew in a scratch, and the files
+    that differ are exchanged; units of messages that the log no longer holds are kept. What is in a queue's directory
+    and keeps the broker from starting is moved away. Replaced files and the old checkpoint go to
+    `<store>/mqindex-backup-<UTC>/`, and `undo_repair` puts them back.
 
     Parameters
     ----------
@@ -218,7 +220,24 @@ def _chosen(engine: Engine, wanted: frozenset[str], seen: StoreDiagnosis) -> _Wr
     """The parts that were asked for; an error where mending them takes a setting that nothing shows."""
     wrong = _Wrong(seen.index if "index" in wanted else None, seen.queues if "consumequeue" in wanted else None)
     refuse(wanted_settings(engine, wrong.index, wrong.queues))
+    if wrong.queues is not None:
+        _refuse_undeclared(wrong.queues)
     return wrong
+
+
+def _refuse_undeclared(queues: QueueDiagnosis) -> None:
+    """With a batch queue of a topic that has none by its configuration no broker starts; with the other queues alone,
+    it never writes this one."""
+    declared = queues.survey.queues.declared
+    for queue in queues.batch_queues:
+        if not queue.good and not queue.files and declared is not None and queue.topic not in declared:
+            raise FileStateError(
+                "a batch queue is missing whose topic has none",
+                path=os.path.join(queues.survey.options.root, "config", "topics.json"),
+                expected=f"queue.type BatchCQ of topic {queue.topic}, as its messages in the log show",
+                got="another",
+                hint="restore it first; or repair the index only (parts=, --parts index)",
+            )
 
 
 def _scratch(engine: Engine, options: StoreOptions) -> AbstractContextManager[tuple[Engine, str]]:
@@ -232,7 +251,7 @@ def _prepare(options: StoreOptions) -> str:
 
 
 def _sweep(options: StoreOptions) -> None:
-    homes = map(staging.home_of, (options.index, options.consume_queue))
+    homes = map(staging.home_of, (options.index, options.consume_queue, options.batch_consume_queue))
     for home in {options.root, *homes, *_written(options.root)}:
         if disk.is_directory(home):
             staging.sweep(home)
@@ -245,10 +264,7 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
         if wrong.index is not None:
             changes += mend_index(engine, wrong.index, scratch, report)
         if wrong.queues is not None:
-            home = run_one(engine, staging.home_of, wrong.queues.survey.options.consume_queue, "look for the queues")
-            if home != os.path.dirname(scratch):  # the queues are in another file system
-                engine, scratch = stack.enter_context(scratch_in(engine, home))
-            mended = mend_queues(engine, wrong.queues, scratch)
+            mended = _mend_queues(engine, wrong.queues, scratch, stack)
             new = [change for queue in mended for change in queue.changes]
             changes += sorted(new, key=lambda change: change.name.partition(os.sep)[0])  # units, then extensions
             report.actions += planned_queue_actions(wrong.queues)
@@ -257,6 +273,23 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
             _publish(engine, changes, report)
     changed = {os.path.join(report.path, change.name) for change in changes}
     report.findings = [_after_repair(finding, changed) for finding in wrong.findings()]
+
+
+def _mend_queues(engine: Engine, queues: QueueDiagnosis, scratch: str, stack: ExitStack) -> list[MendedQueue]:
+    """Each kind of queues is built in its own file system, both together where that is the same."""
+    options = queues.survey.options
+    places = {options.consume_queue: (*queues.missing, *queues.bad), options.batch_consume_queue: queues.bad_batches}
+    wanted: dict[str, frozenset[QueueName]] = {}
+    for directory, names in places.items():
+        home = run_one(engine, staging.home_of, directory, "look for the queues")
+        wanted[home] = wanted.get(home, frozenset()).union(names)
+    mended = move_strays(queues)
+    for home, some in wanted.items():
+        seeing, there = engine, scratch
+        if some and home != os.path.dirname(scratch):  # another file system than that of the index
+            seeing, there = stack.enter_context(scratch_in(engine, home))
+        mended += mend_queues(seeing, queues, some, there)
+    return mended
 
 
 def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) -> None:
@@ -276,7 +309,7 @@ def _look_at_places(root: str) -> tuple[str, list[str]]:
 
 
 def _written(root: str) -> list[str]:
-    return [os.path.join(root, name) for name in ("index", "consumequeue", "consumequeue_ext")]
+    return [os.path.join(root, name) for name in ("index", *stores.QUEUES)]
 
 
 def _after_repair(finding: Finding, changed: Collection[str]) -> Finding:
@@ -289,6 +322,6 @@ def _after_repair(finding: Finding, changed: Collection[str]) -> Finding:
 
 _NOT_MENDED = (
     *("log-", "lock-", "frames-", "stray-file", "stray-log-", "not-writable", "queue-type", "side-file-"),
-    *("queues-deleted-", "checkpoint-no-offset", "index-order", "queue-offset-", "batch-", "topic-deleted", "timer-"),
+    *("queues-deleted-", "checkpoint-no-offset", "index-order", "queue-offset-", "topic-deleted", "timer-"),
     *("rocksdb-", "tags-unknown"),
 )

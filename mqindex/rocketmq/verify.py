@@ -118,7 +118,7 @@ def examine(
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)
     report.start = diagnosis.index.start
     report.entries = sum(one_file.entries for one_file in diagnosis.index.good)
-    report.units = sum(queue.units for queue in diagnosis.queues.queues)
+    report.units = sum(one.units for one in (*diagnosis.queues.queues, *diagnosis.queues.batch_queues))
     report.messages = diagnosis.queues.messages
     report.bytes = diagnosis.index.survey.log_bytes
     report.seconds = time.perf_counter() - started

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import struct
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,9 @@ from mqindex.rocketmq import IndexService, MessageStore, rebuild, repair, verify
 from mqindex.rocketmq.index.opening import geometry_of
 from mqindex.rocketmq.options import store_options
 from tests.golden.test_nothing_guessed import broker_conf
+from tests.reference.batch_queue import build_batch_queues
+from tests.reference.commit_log import scan_log
+from tests.reference.dispatch import Rules
 from tests.support.golden import BASIC, StoreCase
 from tests.support.tree import contents, index_bytes, index_paths, queue_contents
 
@@ -250,11 +252,7 @@ def test_queues_that_are_written_twice_are_compared(basic: Path) -> None:
 
 def test_batch_queues_that_are_gone_are_missed(basic: Path) -> None:
     """A store whose `batchconsumequeue/` is gone was clean."""
-    table = {"AaTopic": {"topicName": "AaTopic", "attributes": {"queue.type": "BatchCQ"}}}
-    (basic / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
-    for queue in (basic / "consumequeue" / "AaTopic").iterdir():
-        _write_batches(basic / "batchconsumequeue" / "AaTopic" / queue.name, _units_of(queue))
-    shutil.rmtree(basic / "consumequeue" / "AaTopic")
+    in_batches(basic)
     assert verify(basic, engine=ONE).ok
     shutil.rmtree(basic / "batchconsumequeue" / "AaTopic" / "0")
     assert len(found(verify(basic, engine=ONE), "batch-queue-missing")) == 1
@@ -264,10 +262,12 @@ def test_batch_queues_that_are_gone_are_missed(basic: Path) -> None:
     missing = [finding for finding in report.findings if finding.kind == "batch-queue-missing"]
     assert len(missing) > 1
     assert "5.5.0 left out the log's first file" in str(missing[0].hint)  # seen: a real one without queues
-    assert report.actions == []
-    mended = repair(basic, engine=ONE)
-    assert not mended.ok
+    assert report.actions == [f"write the units of queue AaTopic/{number} anew" for number in range(len(missing))]
+    with pytest.raises(FileStateError, match="with mapperFileSizeBatchConsumeQueue=13800000 in it"):
+        repair(basic, engine=ONE)
+    assert repair(basic, engine=ONE, config={"mapperFileSizeBatchConsumeQueue": 4600}).ok
     assert not (basic / "consumequeue" / "AaTopic").exists()
+    assert verify(basic, engine=ONE).ok
 
 
 # ---- a whole configuration
@@ -392,29 +392,26 @@ def test_files_that_refute_a_broker_conf_name_it_and_the_setting(
 
 def test_a_batch_queue_that_ends_before_the_log_is_behind(basic: Path) -> None:
     """The store was clean: after its repair a 5.5.0 broker read its log on from the end, and the batches were lost."""
+    in_batches(basic)
+    assert verify(basic, engine=ONE).ok
+    before = contents(basic / "batchconsumequeue")
+    behind = basic / "batchconsumequeue" / "AaTopic" / "0"
+    path = max(behind.iterdir())
+    units = path.read_bytes().rstrip(b"\0")
+    path.write_bytes(units[: len(units) // 46 * 46 - 46 * 2].ljust(4600, b"\0"))
+    (one,) = [finding for finding in verify(basic, engine=ONE).findings if finding.kind == "batch-queue-behind"]
+    assert (one.severity, one.path) == ("error", str(behind))
+    assert "3 units from phy offset " in str(one.expected)
+    assert repair(basic, engine=ONE).ok
+    assert contents(basic / "batchconsumequeue") == before
+
+
+def in_batches(basic: Path) -> None:
+    """The queues of one topic become batch queues, of batches of one message."""
     table = {"AaTopic": {"topicName": "AaTopic", "attributes": {"queue.type": "BatchCQ"}}}
     (basic / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
-    ends = {queue.name: _units_of(queue) for queue in (basic / "consumequeue" / "AaTopic").iterdir()}
     shutil.rmtree(basic / "consumequeue" / "AaTopic")
-    for queue_id, end in ends.items():
-        _write_batches(basic / "batchconsumequeue" / "AaTopic" / queue_id, end)
-    assert verify(basic, engine=ONE).ok
-    behind = basic / "batchconsumequeue" / "AaTopic" / "0"
-    _write_batches(behind, ends["0"] - 3)
-    for report in (verify(basic, engine=ONE), repair(basic, engine=ONE)):
-        (one,) = [finding for finding in report.findings if finding.kind == "batch-queue-behind"]
-        assert (one.path, one.expected, one.got) == (str(behind), f"an end above {ends['0'] - 1}", ends["0"] - 3)
-        assert not report.ok
-
-
-def _units_of(queue: Path) -> int:
-    """How many units a queue has that begins at 0."""
-    units = b"".join(path.read_bytes() for path in sorted(queue.iterdir()))
-    return sum(size > 0 for _, size, _ in struct.iter_unpack(">qiq", units))
-
-
-def _write_batches(queue: Path, end: int) -> None:
-    """A batch queue of batches of one message, up to the queue offset `end`."""
-    queue.mkdir(parents=True, exist_ok=True)
-    units = b"".join(struct.pack(">qiqqqhii", 100 * number, 100, 0, 1, number, 1, -1, 0) for number in range(end))
-    (queue / f"{0:020d}").write_bytes(units.ljust(46 * 1000, b"\0"))
+    files = [(int(path.name), path.read_bytes()) for path in sorted((basic / "commitlog").iterdir())]
+    for name, data in build_batch_queues(scan_log(files)[0], Rules([1000]), 4600, {"AaTopic"}).items():
+        (basic / name).parent.mkdir(parents=True, exist_ok=True)
+        (basic / name).write_bytes(data)

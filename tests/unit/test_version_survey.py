@@ -88,5 +88,7 @@ def test_records_of_many_messages_show_a_batch_topic(tmp_path: Path) -> None:
     store(tmp_path, *tagged(10, separator=True, sys_flag=0x80))
     report = verify(tmp_path, engine=ONE, broker_version="5.5.0", **GIVEN)  # type: ignore[arg-type]
     assert "batch-queue-missing" in {finding.kind for finding in report.findings}
-    assert not repair(tmp_path, engine=ONE, broker_version="5.5.0", **GIVEN).ok  # type: ignore[arg-type]
+    given = {**GIVEN, "config": {"mapperFileSizeBatchConsumeQueue": 460}}
+    with pytest.raises(FileStateError, match="BatchCQ of topic Topic"):  # with its files no broker would start
+        repair(tmp_path, engine=ONE, broker_version="5.5.0", **given)  # type: ignore[arg-type]
     assert not (tmp_path / "consumequeue").exists()

@@ -44,7 +44,7 @@ class LogCheck(SplitRange):
 
     `queues`: the directory of the consume queues, None: leave them out. `stretches`: of index files.
     `before`: what other splits gave to queues that continue here, where it matters. `every`: count topics and keys too,
-    from one message in so many; None: do not.
+    from one message in so many; None: do not. `batch_topics`: whose units are counted, and compared elsewhere.
     """
 
     check_crc: bool
@@ -54,6 +54,7 @@ class LogCheck(SplitRange):
     stretches: tuple[EntryStretch, ...]
     before: tuple[tuple[QueueName, tuple[int, int]], ...] = ()
     every: int | None = None
+    batch_topics: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +155,7 @@ def _checks(
             ext=found.options.consume_queue_ext_directory if rules.ext_file_size is not None else None,
             stretches=tuple(one for one in stretches if one.reaches(split.start, split.stop)),
             every=every,
+            batch_topics=found.queues.batch_topics,
         )
         for split in cut(found.spans, whole, split_size, tags=found.tags, out=None)
     ]
@@ -171,7 +173,7 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
     units = None
     if table is not None and check.queues is not None:
         before, ext = dict(check.before), _ext_reader(check.ext)
-        units = UnitCheck(check.queues, table.names, check.rules.file_size, before, ext)
+        units = UnitCheck(check.queues, table.names, check.rules.file_size, before, ext, check.batch_topics)
     latest = 0
     with EntryCheck(check.stretches, first, check.stop) as entries:
         for chunk in walk:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,11 +21,11 @@ from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
-from mqindex.rocketmq.options import parse_version
+from mqindex.rocketmq.options import Version, parse_version
 from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_units import are_blank
 
-__all__ = ["QueueCheck", "QueueChecked", "check_queue"]
+__all__ = ["QueueCheck", "QueueChecked", "check_queue", "file_findings"]
 
 Array = npt.NDArray[Any]
 
@@ -74,21 +74,25 @@ def check_queue(check: QueueCheck) -> QueueChecked:
 def _check_queue(check: QueueCheck) -> QueueChecked:
     checked = QueueChecked(check.topic, check.queue_id)
     files, skipped = queue_files(check.path, QUEUE_UNIT_SIZE)
-    checked.findings += tuple(_stray(check, one) for one in skipped)
+    checked.findings += file_findings(files, skipped, check.file_size, check.broker_version)
     checked.files = len(files)
     if files:
         checked.min_offset = files[0].start // QUEUE_UNIT_SIZE
-        checked.findings += tuple(
-            finding for file in files for finding in _wrong_length(check, file, file is files[-1])
-        )
-        checked.findings += tuple(_holes(files))
         _Places(check, files, checked).look()
     return checked
 
 
-def _stray(check: QueueCheck, one: Skipped) -> Finding:
+def file_findings(
+    files: Sequence[LogFile], skipped: Sequence[Skipped], file_size: int, broker_version: str
+) -> tuple[Finding, ...]:
+    """What is wrong with names and lengths in a queue's directory."""
+    strays = (_stray(one, parse_version(broker_version)) for one in skipped)
+    lengths = (finding for file in files for finding in _wrong_length(file, file_size))
+    return (*strays, *lengths, *_holes(files))
+
+
+def _stray(one: Skipped, version: Version) -> Finding:
     """What is not the queue's: up to 5.0 no broker starts; 5.1 and later skip a directory, 5.1.3 an empty file."""
-    version = parse_version(check.broker_version)
     harmless = version >= (
         (5, 1) if disk.is_directory(one.path) else (5, 1, 3) if one.reason == "an empty file" else (99,)
     )
@@ -96,15 +100,15 @@ def _stray(check: QueueCheck, one: Skipped) -> Finding:
     return kind.finding(one.path, got=one.reason, who="a broker")
 
 
-def _wrong_length(check: QueueCheck, file: LogFile, last: bool) -> Iterator[Finding]:
+def _wrong_length(file: LogFile, file_size: int) -> Iterator[Finding]:
     size = os.path.getsize(file.path)
-    if size != check.file_size:
-        yield catalogue.QUEUE_SIZE.finding(file.path, expected=check.file_size, got=size)
-    elif file.start % check.file_size:
-        yield catalogue.QUEUE_NAME.finding(file.path, expected=f"a multiple of {check.file_size}", got=file.start)
+    if size != file_size:
+        yield catalogue.QUEUE_SIZE.finding(file.path, expected=file_size, got=size)
+    elif file.start % file_size:
+        yield catalogue.QUEUE_NAME.finding(file.path, expected=f"a multiple of {file_size}", got=file.start)
 
 
-def _holes(files: list[LogFile]) -> list[Finding]:
+def _holes(files: Sequence[LogFile]) -> list[Finding]:
     return [
         catalogue.QUEUE_FILE_MISSING.finding(
             one.path, expected=f"the next file at byte {one.stop}", got=following.start

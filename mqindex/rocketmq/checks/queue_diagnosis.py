@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from mqindex._words import plural
 from mqindex.engines import Engine
@@ -14,49 +13,29 @@ from mqindex.engines.tasks import run_one
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks import queue_check
+from mqindex.rocketmq.checks.batch_queue_diagnosis import compare_all_batches, judge_batches
+from mqindex.rocketmq.checks.checked_queue import CheckedQueue, lost_stretches, spoils
 from mqindex.rocketmq.checks.deleted_topics import deleted_topics, without_queues
 from mqindex.rocketmq.checks.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
-from mqindex.rocketmq.checks.patience import Patience
 from mqindex.rocketmq.checks.queue_check import QueueCheck, QueueChecked
-from mqindex.rocketmq.layout import number_of
-from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.options import StoreOptions, parse_version
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.survey import Survey
-from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
-from mqindex.rocketmq.queue.queue_files import queue_file_paths
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.rocksdb import is_rocksdb
 
 __all__ = ["CheckedQueue", "QueueDiagnosis", "diagnose_queues"]
-
-_MAX_DIFFERENCES = 20
-
-
-class CheckedQueue(NamedTuple):
-    """One queue directory. A `good` one stays as it is; repair writes the others anew from the log.
-
-    `min_offset`, `max_offset`: its queue offsets, [min, max), as far as its units are valid. `units`: those of them
-    that the log gives.
-    """
-
-    topic: str
-    queue_id: int
-    good: bool
-    findings: tuple[Finding, ...]
-    files: int = 0
-    units: int = 0
-    min_offset: int = 0
-    max_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class QueueDiagnosis:
     """All queues that have a directory, those `missing` that have messages in the log, and all that was found.
 
-    `deleted`: topics without any queue that were deleted; their queues are not among those missing.
+    `batch_queues`: those that are there, and those that the log has messages for; repair writes what is not `good` of
+    them too. `deleted`: topics without any queue that were deleted; their queues are not among those missing.
     `survey`: the store with the log's end fixed. `messages`, `max_timestamp`: of the whole log.
     """
 
@@ -67,6 +46,12 @@ class QueueDiagnosis:
     messages: int
     max_timestamp: int = 0
     deleted: frozenset[str] = frozenset()
+    batch_queues: tuple[CheckedQueue, ...] = ()
+
+    @property
+    def bad_batches(self) -> tuple[QueueName, ...]:
+        """The batch queues that repair writes, anew or for the first time."""
+        return tuple((one.topic, one.queue_id) for one in self.batch_queues if not one.good)
 
     @property
     def bad(self) -> tuple[QueueName, ...]:
@@ -86,37 +71,43 @@ def diagnose_queues(
     if found.queues.rocksdb is not None:
         return _elsewhere(walked, found.queues.rocksdb)
     all_expected = gather_expected([run.queues for run in walked.runs])
-    listed, patience = _list(engine, found), Patience(engine, walked.survey)
-    while patience.waits(sum(_behind(found, all_expected, listed.batch_queues).values())):
-        listed = _list(engine, found)
-    batch = found.queues.batch_topics
+    listed, batch = _list(engine, found), found.queues.batch_topics
+    batch_queues = listed.batch_queues if parse_version(found.version.number) >= (5, 0) else ()  # not looked at
     present = [name for name in listed.queues if name[0] not in batch]
     checks = [_check(walked, name, all_expected.get(name)) for name in present]
     weights = [1 + len(check.ranges) for check in checks]
     looked = engine.map(queue_check.check_queue, checks, name="check the queues", weights=weights, unit="stretch")
-    end = walked.end
-    if any(one.reach >= 0 for one in looked):  # units come after their messages: did somebody write these meanwhile?
+    compared, end = compare_all_batches(engine, walked, batch_queues), walked.end
+    if compared.reach >= 0 or any(
+        one.reach >= 0 for one in looked
+    ):  # units come after their messages: did somebody write these meanwhile?
         end = run_one(engine, frames_end_now, walked.survey, "look at the log's end")
     queues = [_judged(found, one, all_expected.get((one.topic, one.queue_id)), end) for one in looked]
-    seen = set(present)
-    wanted = [name for name, expected in sorted(all_expected.items()) if name not in seen and expected.units]
-    missing = [name for name in wanted if name_problem(*name) is None and name[0] not in batch]
-    deleted = _deleted(engine, walked, missing, present)
-    missing = [name for name in missing if name[0] not in deleted]
+    there = {*present, *batch_queues}
+    wanted = [name for name, expected in sorted(all_expected.items()) if name not in there and expected.units]
+    wanted = [name for name in wanted if name_problem(*name) is None]
+    deleted = _deleted(engine, walked, wanted, tuple(there))
+    missing = [name for name in wanted if name[0] not in batch | deleted]
+    batches = judge_batches(walked, compared, [name for name in wanted if name[0] in batch - deleted], end)
     findings = [
         *listed.findings,
         *_missing(found, all_expected, missing),
         *_of_deleted(found, all_expected, deleted),
-        *_left_out(found, all_expected, listed.batch_queues),
+        *_left_out(found, all_expected),
     ]
     return QueueDiagnosis(
         survey=walked.survey,
         queues=tuple(queues),
         missing=tuple(missing),
-        findings=(*walked.findings, *findings, *(finding for one in queues for finding in one.findings)),
+        findings=(
+            *walked.findings,
+            *findings,
+            *(finding for one in (*queues, *batches) for finding in one.findings),
+        ),
         messages=walked.messages,
         max_timestamp=walked.max_timestamp,
         deleted=deleted,
+        batch_queues=tuple(batches),
     )
 
 
@@ -145,7 +136,7 @@ def _elsewhere(walked: Walked, rocksdb: str) -> QueueDiagnosis:
 class _Listed:
     queues: tuple[QueueName, ...]
     findings: tuple[Finding, ...]
-    batch_queues: Mapping[QueueName, int | None]  # the end of each; None: it cannot be read
+    batch_queues: tuple[QueueName, ...]
 
 
 def _list(engine: Engine, found: Survey) -> _Listed:
@@ -153,24 +144,12 @@ def _list(engine: Engine, found: Survey) -> _Listed:
 
 
 def _list_queues(options: StoreOptions) -> _Listed:
-    """The queues that have a directory, `<topic>/<queueId>/`, and the batch queues that have a file."""
+    """The queues and the batch queues that have a directory, `<topic>/<queueId>/`."""
     directory, batches = options.consume_queue, options.batch_consume_queue
     queues, skipped = list_queues(directory)
     if is_rocksdb(directory):  # a broker may write its queues twice, into one directory
         skipped = [one for one in skipped if os.path.dirname(one.path) != directory]
-    return _Listed(
-        tuple(queues),
-        tuple(_skipped(one.path) for one in skipped),
-        {name: batch_queue_end(batches, *name) for name in sorted(set(_batch_queues(batches)))},
-    )
-
-
-def _batch_queues(directory: str) -> Iterator[QueueName]:
-    for path in queue_file_paths(directory):
-        queue = os.path.dirname(path)
-        queue_id = number_of(queue)
-        if queue_id is not None and os.path.getsize(path):
-            yield os.path.basename(os.path.dirname(queue)), queue_id
+    return _Listed(tuple(queues), tuple(_skipped(one.path) for one in skipped), tuple(list_queues(batches)[0]))
 
 
 def _skipped(path: str) -> Finding:
@@ -179,7 +158,6 @@ def _skipped(path: str) -> Finding:
 
 def _check(walked: Walked, name: QueueName, expected: ExpectedUnits | None) -> QueueCheck:
     found = walked.survey
-    damaged = tuple((one.at, walked.end if one.stop is None else one.stop) for one in walked.damage)
     return QueueCheck(
         topic=name[0],
         queue_id=name[1],
@@ -187,23 +165,13 @@ def _check(walked: Walked, name: QueueName, expected: ExpectedUnits | None) -> Q
         ranges=expected.places if expected else (),
         low=found.min_phy_offset,
         high=walked.end,
-        damaged=damaged + tuple(_gaps(found)),
+        damaged=lost_stretches(walked),
         file_size=found.queues.rules.file_size,
         broker_version=found.version.number,
     )
 
 
-def _gaps(found: Survey) -> Iterable[tuple[int, int]]:
-    """Where whole files of the log are missing."""
-    for one, following in zip(found.spans, found.spans[1:], strict=False):
-        if one.stop < following.file_start:
-            yield one.stop, following.file_start
-
-
 # ---- what to make of it
-
-# with these alone the queue is what the log gives: there is nothing to write
-_NOT_OF_UNITS = (catalogue.STRAY_QUEUE_FILE.name, catalogue.QUEUE_BEGAN_AGAIN.name)
 
 
 def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None, end: int) -> CheckedQueue:
@@ -213,7 +181,7 @@ def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None,
     if expected is not None:
         path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
         findings += expected.findings(path)
-    spoilt = any(one.severity == "error" and one.kind not in _NOT_OF_UNITS for one in findings)
+    spoilt = any(map(spoils, findings))
     expired = sum(one.got for one in findings if one.kind == catalogue.QUEUE_UNITS_EXPIRED.name)
     if expired and not looked.units and not spoilt:
         findings.append(_all_expired(found, looked))
@@ -262,11 +230,9 @@ def _of_deleted(found: Survey, all_expected: dict[QueueName, ExpectedUnits], del
     ]
 
 
-def _left_out(
-    found: Survey, all_expected: dict[QueueName, ExpectedUnits], batch_queues: Mapping[QueueName, int | None]
-) -> list[Finding]:
-    """Queues that can have no directory here, or are of another kind."""
-    findings, behind = [], _behind(found, all_expected, batch_queues)
+def _left_out(found: Survey, all_expected: dict[QueueName, ExpectedUnits]) -> list[Finding]:
+    """Queues that can have no directory."""
+    findings = []
     for (topic, queue_id), expected in sorted(all_expected.items()):
         problem = name_problem(topic, queue_id)
         if problem is not None:
@@ -274,28 +240,4 @@ def _left_out(
             units = plural(expected.units, "unit of this queue is", "units of this queue are")
             name = catalogue.IMPOSSIBLE_QUEUE_NAME.finding(found.options.consume_queue, got=got, units=units)
             findings.append(name)
-        elif topic in found.queues.batch_topics:
-            path = os.path.join(found.options.root, "batchconsumequeue", topic, str(queue_id))
-            messages = plural(expected.units, "message")
-            if expected.units and (topic, queue_id) not in batch_queues:
-                findings.append(catalogue.BATCH_QUEUE_MISSING.finding(path, expected=messages, got="none"))
-                continue
-            findings.append(catalogue.BATCH_QUEUE_NOT_COMPARED.finding(path, messages=messages))
-            if (topic, queue_id) in behind:
-                above, end = f"an end above {expected.next - 1}", batch_queues[topic, queue_id]
-                findings.append(catalogue.BATCH_QUEUE_BEHIND.finding(path, expected=above, got=end))
     return findings
-
-
-def _behind(
-    found: Survey, all_expected: dict[QueueName, ExpectedUnits], batch_queues: Mapping[QueueName, int | None]
-) -> dict[QueueName, int]:
-    """The batch queues that end too early, and by how much at least: a log tells only where the last batch begins."""
-    return {
-        name: all_expected[name].next - end
-        for name, end in batch_queues.items()
-        if end is not None
-        and name[0] in found.queues.batch_topics
-        and name in all_expected
-        and end < all_expected[name].next
-    }

@@ -17,7 +17,6 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from mqindex._words import plural
-from mqindex.errors import FormatError
 from mqindex.files.regular import reading
 from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Kind
@@ -45,7 +44,6 @@ from mqindex.rocketmq.checks.start_look import Started, StartLook
 from mqindex.rocketmq.checks.timer_files import TIMERS_SINCE, timer_faults, timers_are_on
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
-from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import Version, version_text
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_files import subdirectories
@@ -250,7 +248,7 @@ class _Look(StartLook):
         if self._found.queues.rocksdb is not None:
             return
         rules = self._found.queues.rules
-        batch = _batch_topics(self._options.root) if elsewhere is None else None
+        batch = self._found.queues.declared
         options = self._options
         length = _Length("mappedFileSizeConsumeQueue", options.consume_queue_file_size, rules.file_size)
         simple = list(_queue_directories(options.consume_queue))
@@ -263,7 +261,7 @@ class _Look(StartLook):
         for path in simple:
             self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
         batched = list(_queue_directories(options.batch_consume_queue))
-        self._load_queues(batched, self._batch_length(batched), "queue")
+        self._load_queues(batched, self._batch_length(batched), "simple queue")
         for path in batched:
             self._require_type(path, _BATCH, batch is None or _topic_of(path) in batch)
 
@@ -452,12 +450,3 @@ def _queue_directories(home: str) -> Iterator[str]:
 
 def _topic_of(path: str) -> str:
     return os.path.basename(os.path.dirname(path))
-
-
-def _batch_topics(root: str) -> set[str] | None:
-    """None: nobody can read it, which is told by itself. Where there is no file, a broker has no topics."""
-    try:
-        configured = read_topic_configs(os.path.join(root, "config"))
-    except (FormatError, OSError):
-        return None
-    return {topic for topic, config in configured.items() if config.attributes.get("queue.type") == _BATCH}

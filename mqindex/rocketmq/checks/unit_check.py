@@ -101,7 +101,8 @@ class UnitCheck:
     """Takes units as the log gives them, and compares them with the files below `directory`, which are only read.
 
     `names`: the queues by the numbers in the units; it may grow meanwhile. `before`: for queues whose units follow
-    others, (next, last_end) of these. `ext`: reads extension units, None: there are none.
+    others, (next, last_end) of these. `ext`: reads extension units, None: there are none. `counted`: topics whose units
+    are counted only.
     """
 
     def __init__(
@@ -111,7 +112,9 @@ class UnitCheck:
         file_size: int,
         before: Mapping[QueueName, tuple[int, int]],
         ext: ExtReader | None = None,
+        counted: frozenset[str] = frozenset(),
     ) -> None:
+        self._counted = counted
         self._directory, self._names, self._before = directory, names, before
         self._file_size, self._ext = file_size, ext
         self._held = np.empty(_HELD, UNIT)
@@ -148,7 +151,8 @@ class UnitCheck:
         name = self._known[number]
         queue = self._queues.get(name)
         if queue is None:
-            queue = _Queue(self._directory, name, self._file_size, self._before.get(name), self._ext)
+            kind = _Counted if name[0] in self._counted else _Queue
+            queue = kind(self._directory, name, self._file_size, self._before.get(name), self._ext)
             self._queues[name] = queue
         return queue
 
@@ -359,6 +363,17 @@ class _Queue(UnitPlaces):
                 break
             queue_offset, phy_offset = int(units["queue_offset"][start]), int(units["phy_offset"][start])
             self._run.differences += (UnitDifference(queue_offset, phy_offset, stop - start, path),)
+
+
+class _Counted(_Queue):
+    """A queue whose units have other places."""
+
+    def ahead(self, place: int, phy_offset: int, most: int) -> bytes:
+        return b""
+
+    def put(self, units: Array) -> None:
+        self.first = self.first or (int(units["queue_offset"][0]), int(units["phy_offset"][0]))
+        self.units += len(units)
 
 
 def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.checks.unit_check import joined
-from mqindex.rocketmq.layout import EXT_FILE_SIZE, HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
+from mqindex.rocketmq.layout import BATCH_FILE_SIZE, EXT_FILE_SIZE, HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, FileWalk, drained
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Stretch, cut
 from mqindex.rocketmq.pipeline.stages import Split
@@ -76,7 +76,19 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: Collecti
 
 def _of_queues(found: Survey, queues: Collection[QueueName]) -> list[Unknown]:
     options, known = found.options, found.queues
+    batches = [name for name in queues if name[0] in known.batch_topics]
+    queues = [name for name in queues if name[0] not in known.batch_topics]
     unknown = []
+    if batches and not known.batch_size_known:
+        unknown.append(
+            Unknown(
+                catalogue.QUEUE_FILE_SIZE_UNKNOWN,
+                "the length of the batch queues' files",
+                options.batch_consume_queue,
+                "the broker's default",
+                _configured("mapperFileSizeBatchConsumeQueue", BATCH_FILE_SIZE),
+            )
+        )
     if queues and not known.size_known:
         unknown.append(
             Unknown(
@@ -128,7 +140,7 @@ def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagno
     gaps = [filled for filled in index.gaps if filled.extracted.messages] if index is not None else []
     writes = any(filled.entries for filled in gaps)
     tags = not found.version.known and tags_matter(engine, found, [filled.gap.stretch for filled in gaps])
-    written = (*queues.missing, *queues.bad) if queues is not None else ()
+    written = (*queues.missing, *queues.bad, *queues.bad_batches) if queues is not None else ()
     return unknown_settings(found, index=writes or tags, tags=tags, queues=written)
 
 

@@ -1,5 +1,5 @@
-"""Repair of consume queues: those that are missing or wrong are written anew in a scratch, then only files that differ
-are exchanged.
+"""Repair of consume queues and batch queues: those that are missing or wrong are written anew in a scratch, then only
+files that differ are exchanged.
 
 Units of messages that the log holds come from the log. Those that it no longer holds, because its first files expired
 or because it is damaged, are kept from the queue's old files.
@@ -23,12 +23,11 @@ from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, cut
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.store import names_in
 
-__all__ = ["MendedQueue", "mend_queues", "planned_queue_actions"]
+__all__ = ["MendedQueue", "mend_queues", "move_strays", "planned_queue_actions"]
 
 _STRAY = "stray-queue-file"
 _MAX_LISTED = 20
 _AT_ONCE = 1 << 20  # bytes
-_SIDES = ("consumequeue", "consumequeue_ext")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +42,11 @@ class MendedQueue:
 def planned_queue_actions(diagnosis: QueueDiagnosis) -> list[str]:
     """What `repair` would do to the queues, one sentence each."""
     actions = [f"write the units of queue {topic}/{queue_id} anew" for topic, queue_id in diagnosis.missing]
-    actions += [_rewrite(queue) for queue in diagnosis.queues if not queue.good]
+    both = (*diagnosis.queues, *diagnosis.batch_queues)
+    actions += [_rewrite(queue) for queue in both if not queue.good]
     actions += [
         f"move {name} to the backup"
-        for queue in diagnosis.queues
+        for queue in both
         if queue.good
         for name in _strays(queue, diagnosis.survey.options.root)
     ]
@@ -55,6 +55,8 @@ def planned_queue_actions(diagnosis: QueueDiagnosis) -> list[str]:
 
 
 def _rewrite(queue: CheckedQueue) -> str:
+    if not queue.files:
+        return f"write the units of queue {queue.topic}/{queue.queue_id} anew"
     kinds = sorted({one.kind for one in queue.findings if one.severity != "info"})
     return f"write the files of queue {queue.topic}/{queue.queue_id} that differ anew ({', '.join(kinds)})"
 
@@ -68,17 +70,22 @@ def _strays(queue: CheckedQueue, root: str) -> list[str]:
 # ---- writing queues in a scratch
 
 
-def mend_queues(engine: Engine, diagnosis: QueueDiagnosis, scratch: str) -> list[MendedQueue]:
-    """Write every queue that is bad or missing anew in `scratch`, and return what has to change."""
-    found = diagnosis.survey
-    strays = [
+def move_strays(diagnosis: QueueDiagnosis) -> list[MendedQueue]:
+    """What is in the way in queues that are good."""
+    return [
         MendedQueue((queue.topic, queue.queue_id), 0, tuple(map(Change, names)))
-        for queue in diagnosis.queues
-        if queue.good and (names := _strays(queue, found.options.root))
+        for queue in (*diagnosis.queues, *diagnosis.batch_queues)
+        if queue.good and (names := _strays(queue, diagnosis.survey.options.root))
     ]
-    wanted = frozenset(diagnosis.bad) | frozenset(diagnosis.missing)
+
+
+def mend_queues(
+    engine: Engine, diagnosis: QueueDiagnosis, wanted: frozenset[QueueName], scratch: str
+) -> list[MendedQueue]:
+    """Write the queues `wanted`, which are bad or missing, anew in `scratch`, and return what has to change."""
     if not wanted:
-        return strays
+        return []
+    found = diagnosis.survey
     stop = found.spans[-1].stop if found.spans else 0
     splits = cut(
         found.spans,
@@ -91,18 +98,16 @@ def mend_queues(engine: Engine, diagnosis: QueueDiagnosis, scratch: str) -> list
         only=wanted,
     )
     (extracted,) = extract(engine, [splits], name="read the log for queues")
-    options = found.options
-    old = OldQueues(options.consume_queue, options.consume_queue_ext_directory, lost_ranges(diagnosis, extracted))
-    batches = assign_queues(extracted.units, found.queues.rules, scratch, more=wanted, old=old)
-    engine.map(
-        _check_room,
-        [(scratch, queue_space(extracted.units, found.queues.rules, found.log_bytes))],
-        name="check the free space",
-    )
+    options, topics = found.options, found.queues.batches(found.options)
+    directories = options.consume_queue, options.consume_queue_ext_directory, options.batch_consume_queue
+    old = OldQueues(*directories, lost_ranges(diagnosis, extracted))
+    batches = assign_queues(extracted.units, found.queues.rules, scratch, batches=topics, more=wanted, old=old)
+    space = queue_space(extracted.units, found.queues.rules, found.log_bytes, topics)
+    engine.map(_check_room, [(scratch, space)], name="check the free space")
     items = [_Mend(options.root, batch) for batch in batches]
     weights = [len(batch.queues) + batch.units for batch in batches]
     mended = engine.map(_mend, items, name="build the queues", weights=weights, unit="unit")
-    return [*(queue for task in mended for queue in task if queue.changes), *strays]
+    return [queue for task in mended for queue in task if queue.changes]
 
 
 def lost_ranges(diagnosis: QueueDiagnosis, extracted: Extracted) -> tuple[tuple[int, int], ...]:
@@ -133,7 +138,7 @@ def _mend(item: _Mend) -> list[MendedQueue]:
 
 def _compared(item: _Mend, queue: BuiltQueue) -> MendedQueue:
     changes: list[Change] = []
-    for side, source in zip(_SIDES, (queue.path, queue.ext), strict=True):
+    for side, source in ((queue.side, queue.path), ("consumequeue_ext", queue.ext)):
         below = os.path.join(side, queue.name[0], str(queue.name[1]))
         target = os.path.join(item.root, below)
         if source is None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
-from mqindex.rocketmq.pipeline.queue_stages import OldQueues, QueueBatch, QueuePiece, UnitRun
+from mqindex.rocketmq.pipeline.queue_stages import BatchTopics, OldQueues, QueueBatch, QueuePiece, UnitRun
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import QueueRules
@@ -31,13 +31,14 @@ def assign_queues(
     rules: QueueRules,
     out: str,
     *,
+    batches: BatchTopics,
     skip: Collection[QueueName] = (),
     more: Collection[QueueName] = (),
     old: OldQueues | None = None,
 ) -> list[QueueBatch]:
     """Assign the queues of all runs, and `more` that are in no run, to tasks: many small ones or a large one.
 
-    `skip`: queues to be left out. `old`: see `QueueBatch`.
+    `skip`: queues to be left out. `batches`, `old`: see `QueueBatch`.
     """
     names = sorted({name for run in runs for name in run.names()} | set(more))
     number = {name: n for n, name in enumerate(names)}
@@ -57,6 +58,7 @@ def assign_queues(
             tuple(None if name in skip else name for name in names[first:stop]),
             tuple(held),
             int(units[first:stop].sum()),
+            batches,
             old,
         )
         for (first, stop), held in zip(itertools.pairwise(borders), pieces, strict=True)
@@ -83,27 +85,35 @@ def _pieces(run: UnitRun, queues: npt.NDArray[np.int64], borders: Sequence[int])
             yield batch, QueuePiece(run.path, int(starts[low]), within, run.queues["units"][low:high].copy())
 
 
-def queue_space(runs: Sequence[UnitRun], rules: QueueRules, log_bytes: int) -> int:
+def queue_space(runs: Sequence[UnitRun], rules: QueueRules, log_bytes: int, batches: BatchTopics | None = None) -> int:
     """Bytes that the files of all queues will take; they are sparse after their units."""
     known: dict[QueueName, tuple[int, int]] = {}  # how many places, and the last stop
-    per_file, units = rules.file_size // layout.QUEUE_UNIT_SIZE, 0
+    units = 0
     for run in runs:
         units += run.units
         rows = zip(*(run.queues[field].tolist() for field in ("units", "first", "stop")), strict=True)
         for name, (count, first, stop) in zip(run.names(), rows, strict=True):
-            places, before = known.get(name, (max(first, 0) % per_file, first))
+            if batches is not None and name[0] in batches.topics:  # no holes
+                known[name] = known.get(name, (0, 0))[0] + count, 0
+                continue
+            places, before = known.get(name, (max(first, 0) % (rules.file_size // layout.QUEUE_UNIT_SIZE), first))
             hole = first - before
             known[name] = places + count + (hole if hole > 0 and fits_hole(hole, log_bytes) else 0), stop
     ext = units * EXT_UNIT.itemsize if rules.ext_file_size is not None else 0
-    return ext + sum(
-        places * layout.QUEUE_UNIT_SIZE + -(-places // per_file) * FILE_BLOCK for places, _ in known.values()
-    )
+    return ext + sum(_space_of(places, rules, name[0], batches) for name, (places, _) in known.items())
+
+
+def _space_of(places: int, rules: QueueRules, topic: str, batches: BatchTopics | None) -> int:
+    unit, size = layout.QUEUE_UNIT_SIZE, rules.file_size
+    if batches is not None and topic in batches.topics:
+        unit, size = layout.BATCH_UNIT_SIZE, batches.file_size
+    return places * unit + -(-places // (size // unit)) * FILE_BLOCK
 
 
 # ---- findings about queues
 
 
-def skipped_findings(runs: Sequence[UnitRun], root: str, batch_topics: Collection[str]) -> dict[QueueName, Finding]:
+def skipped_findings(runs: Sequence[UnitRun], root: str) -> dict[QueueName, Finding]:
     """The queues that get no files, and why."""
     units: dict[QueueName, int] = {}
     for run in runs:
@@ -118,9 +128,6 @@ def skipped_findings(runs: Sequence[UnitRun], root: str, batch_topics: Collectio
             found[name] = catalogue.IMPOSSIBLE_QUEUE_NAME.finding(
                 os.path.join(root, "consumequeue"), got=f"{problem}: {topic[:80]!r} queue {queue_id}", units=left
             )
-        elif topic in batch_topics:
-            path = os.path.join(root, "batchconsumequeue", topic, str(queue_id))
-            found[name] = catalogue.BATCH_QUEUE.finding(path, messages=plural(count, "message is", "messages are"))
     return found
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,11 @@ from mqindex._native.consume_queue import group_units
 from mqindex._native.log_extract import QueueTable
 from mqindex.engines.turns import python_turn
 from mqindex.files import disk
+from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.log_entries import UNIT
+from mqindex.rocketmq.pipeline.batch_queue_build import BatchQueueBuilder
 from mqindex.rocketmq.pipeline.queue_build import NO_EXT, QueueBuilder
+from mqindex.rocketmq.queue.old_batch_queue import OldBatchQueue
 from mqindex.rocketmq.queue.old_queue import OldQueue
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
@@ -31,6 +35,7 @@ from mqindex.rocketmq.queue.unit_places import Oddities
 
 __all__ = [
     "QUEUE_RUN",
+    "BatchTopics",
     "BuiltQueue",
     "BuiltQueues",
     "OldQueues",
@@ -137,6 +142,7 @@ class QueueBatch:
     """Queues that one task builds, and the pieces of runs that hold their units, in the log's order.
 
     `queues`: None where a queue is left out. `old`: the files so far, for messages that the log no longer holds.
+    `batches`: which of the queues are batch queues.
     """
 
     out: str
@@ -144,16 +150,31 @@ class QueueBatch:
     queues: tuple[QueueName | None, ...]
     pieces: tuple[QueuePiece, ...]
     units: int
+    batches: BatchTopics
     old: OldQueues | None = None
 
 
 @dataclass(frozen=True, slots=True)
+class BatchTopics:
+    """The topics whose queues are batch queues, the length of these files, and the log that holds their records."""
+
+    topics: frozenset[str]
+    file_size: int
+    commitlog: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OldQueues:
-    """The directories `consumequeue` and `consumequeue_ext` of a store, and what its log has lost (`OldQueue`)."""
+    """The directories of a store's queues, and what its log has lost (`OldQueue`)."""
 
     directory: str
     ext_directory: str
+    batch_directory: str
     lost: tuple[tuple[int, int], ...]
+
+    def of_batch(self, name: QueueName, file_size: int) -> OldBatchQueue:
+        """One batch queue's files."""
+        return OldBatchQueue(os.path.join(self.batch_directory, name[0], str(name[1])), file_size, self.lost)
 
     def of(self, name: QueueName, file_size: int) -> OldQueue:
         """One queue's files."""
@@ -166,7 +187,8 @@ class OldQueues:
 class BuiltQueue:
     """A queue's directory under a temporary name, `ext` that of its extension files.
 
-    `units`: of the log. `kept`: of the old files. `files`: how many in both directories.
+    `side`: the directory of a store that it belongs into. `units`: of the log. `kept`: of the old files. `files`: how
+    many in both directories.
     """
 
     name: QueueName
@@ -176,6 +198,7 @@ class BuiltQueue:
     kept: int
     files: int
     oddities: Oddities
+    side: str = "consumequeue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +216,18 @@ def build_queues(batch: QueueBatch) -> BuiltQueues:
     load = _stream if len(batch.queues) == 1 else _load
     built: list[BuiltQueue] = []
     written: list[str] = []
-    with python_turn(mostly_python=batch.units < _SMALL * len(batch.queues)):
+    with python_turn(mostly_python=batch.units < _SMALL * len(batch.queues)), ExitStack() as stack:
+        log: CommitLog | None = None
         for number, units in enumerate(load(batch)):
-            name = batch.queues[number]
-            if name is not None:
+            name, place = batch.queues[number], os.path.join(home, str(number))
+            if name is None:
+                continue
+            if name[0] not in batch.batches.topics:
                 old = batch.old.of(name, batch.rules.file_size) if batch.old is not None else None
-                built.append(_build_queue(name, os.path.join(home, str(number)), batch.rules, units, old, written))
+                built.append(_build_queue(name, place, batch.rules, units, old, written))
+                continue
+            log = log or stack.enter_context(CommitLog.open(batch.batches.commitlog))
+            built.append(_build_batch_queue(name, place, batch, log, units, written))
     return BuiltQueues(tuple(built), disk.sync_files(written))
 
 
@@ -215,14 +244,36 @@ def _build_queue(
     if ext is not None:
         disk.make_directory(ext)
     builder = QueueBuilder(home, ext, rules, old)
+    paths = _fill(builder, units)
+    written += paths
+    return BuiltQueue(name, home, ext, builder.units, builder.kept, len(paths), builder.oddities)
+
+
+def _build_batch_queue(
+    name: QueueName,
+    home: str,
+    batch: QueueBatch,
+    log: CommitLog,
+    units: Iterator[npt.NDArray[Any]],
+    written: list[str],
+) -> BuiltQueue:
+    size = batch.batches.file_size
+    disk.make_directory(home)
+    builder = BatchQueueBuilder(home, size, log, batch.old.of_batch(name, size) if batch.old is not None else None)
+    paths = _fill(builder, units)
+    written += paths
+    return BuiltQueue(name, home, None, builder.units, builder.kept, len(paths), builder.oddities, "batchconsumequeue")
+
+
+def _fill(builder: QueueBuilder | BatchQueueBuilder, units: Iterator[npt.NDArray[Any]]) -> list[str]:
+    """The paths of all files written."""
     try:
         for chunk in units:
             builder.put(chunk)
         builder.finish()
     finally:
         paths = builder.close()
-    written += paths
-    return BuiltQueue(name, home, ext, builder.units, builder.kept, len(paths), builder.oddities)
+    return paths
 
 
 def _load(batch: QueueBatch) -> Iterator[Iterator[npt.NDArray[Any]]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from mqindex.errors import FormatError
@@ -13,13 +12,15 @@ from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.delay_survey import delay_levels, seen_delays
+from mqindex.rocketmq.pipeline.queue_stages import BatchTopics
 from mqindex.rocketmq.queue.queue_files import queue_file_paths, subdirectories
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC, QueueRules, queue_rules
-from mqindex.rocketmq.rocksdb import queues_in_rocksdb
+from mqindex.rocketmq.rocksdb import config_in_rocksdb, queues_in_rocksdb
 
 __all__ = ["QueueSurvey", "queues_elsewhere", "survey_queues"]
 
 _QUEUE_TYPE, _BATCH = "queue.type", "BatchCQ"
+_DEFAULT_SIZES = (layout.QUEUE_FILE_SIZE, layout.BATCH_FILE_SIZE)
 _DEFAULT, _USUAL = "the broker's default", "the usual length of the files"
 
 
@@ -30,6 +31,8 @@ class QueueSurvey:
     `size_known`, `ext_size_known`: an option or a file says how long the queues' files and their extension files are.
     `known_levels`: the delay levels whose delays units show; None: the configuration says all. `rocksdb`: where the
     queues are instead, when they are in RocksDB; None: in files. `usual_size`: of the files that are there.
+    `declared`: topics that config/topics.json gives batch queues; None: it cannot be read, or topics are elsewhere.
+    `batch_file_size`, `batch_size_known`, `usual_batch_size`: the same of batch queues.
     """
 
     rules: QueueRules
@@ -40,10 +43,18 @@ class QueueSurvey:
     known_levels: frozenset[int] | None = None
     rocksdb: str | None = None
     usual_size: int | None = None
+    declared: frozenset[str] | None = None
+    batch_file_size: int = layout.BATCH_FILE_SIZE
+    batch_size_known: bool = True
+    usual_batch_size: int | None = None
+
+    def batches(self, options: StoreOptions) -> BatchTopics:
+        """For those that build queues."""
+        return BatchTopics(self.batch_topics, self.batch_file_size, options.commitlog)
 
 
 def survey_queues(
-    options: StoreOptions, broker_version: str, batch_topics: Set[str], unread: list[OSError]
+    options: StoreOptions, broker_version: str, batch_topics: frozenset[str], unread: list[OSError]
 ) -> QueueSurvey:
     """The settings: those given, else those that existing files show, else the broker's defaults.
 
@@ -68,16 +79,29 @@ def survey_queues(
     if delays and rules.delay_levels != DELAY_LEVELS:
         source = f"inferred from the units of {SCHEDULE_TOPIC}"
         settings.append(("message_delay_level", Value(rules.message_delay_level, source)))
+    declared, there = _declared(options), map(os.path.basename, subdirectories(options.batch_consume_queue))
+    batch_topics = batch_topics.union(declared or (), there)
+    batch_seen = _usual_size(options.batch_consume_queue, layout.BATCH_UNIT_SIZE)
+    batch_size = options.batch_queue_file_size or batch_seen
+    if batch_size is not None and batch_size % layout.BATCH_UNIT_SIZE:  # a broker cannot fill such a file
+        batch_size = None
+    if batch_topics:
+        source = _source(options, "batch_queue_file_size", batch_seen)
+        settings.append(("batch_queue_file_size", Value(batch_size or layout.BATCH_FILE_SIZE, source)))
     return QueueSurvey(
         rules=rules,
         settings=tuple(settings),
-        batch_topics=_batch_topics(options) | batch_topics,
+        batch_topics=batch_topics,
+        declared=None if config_in_rocksdb(options) is not None else declared,
         size_known=known is not None,
         ext_size_known=rules.ext_file_size is None
         or bool(ext_seen or options.consume_queue_ext_file_size or options.broker_conf),
         known_levels=None if options.delay_levels or options.broker_conf else frozenset(delays),
         rocksdb=queues_in_rocksdb(options),
         usual_size=seen,
+        batch_file_size=batch_size or layout.BATCH_FILE_SIZE,
+        batch_size_known=batch_size is not None,
+        usual_batch_size=batch_seen,
     )
 
 
@@ -100,13 +124,13 @@ def _source(options: StoreOptions, name: str, seen: int | None) -> str:
 def _usual_size(directory: str, unit: int) -> int | None:
     """The length that most files of queues below `directory` have; None: there are none."""
     sizes = Counter(size for size in map(os.path.getsize, queue_file_paths(directory)) if size and size % unit == 0)
-    return max(sizes, key=lambda size: (sizes[size], size == layout.QUEUE_FILE_SIZE, size), default=None)
+    return max(sizes, key=lambda size: (sizes[size], size in _DEFAULT_SIZES, size), default=None)
 
 
-def _batch_topics(options: StoreOptions) -> frozenset[str]:
+def _declared(options: StoreOptions) -> frozenset[str] | None:
+    """None: verify reports why, and the directories show the topics too. Without the file a broker has no topics."""
     try:
         configured = read_topic_configs(os.path.join(options.root, "config"))
-    except FormatError:  # verify reports it; the directories show the topics too
-        configured = {}
-    batch = {topic for topic, config in configured.items() if config.attributes.get(_QUEUE_TYPE) == _BATCH}
-    return frozenset(batch | {os.path.basename(path) for path in subdirectories(options.batch_consume_queue)})
+    except FormatError:
+        return None
+    return frozenset(topic for topic, config in configured.items() if config.attributes.get(_QUEUE_TYPE) == _BATCH)

@@ -209,14 +209,19 @@ def require_lengths(found: Survey) -> None:
 
     They are of a broker with another configuration: all of them would be written anew, in a length that it refuses.
     """
-    options, size, usual = found.options, found.queues.rules.file_size, found.queues.usual_size
-    conf, name = options.broker_conf, "mappedFileSizeConsumeQueue"
-    if conf is not None and options.setting(name, "") == "" and usual not in (None, size):
-        raise FileStateError(
-            "the queues' files have another length than the broker's default", path=options.consume_queue,
-            expected=f"{size} bytes, as {conf} sets no other", got=usual,
-            hint=f"give the broker's own, whole configuration (--broker-conf), with {name}={usual} if that is right",
-        )  # fmt: skip
+    options, queues = found.options, found.queues
+    simple = ("mappedFileSizeConsumeQueue", options.consume_queue, queues.rules.file_size, queues.usual_size)
+    batch = (
+        "mapperFileSizeBatchConsumeQueue", options.batch_consume_queue, queues.batch_file_size, queues.usual_batch_size
+    )  # fmt: skip
+    for name, directory, size, usual in (simple, batch):
+        if options.broker_conf is not None and options.setting(name, "") == "" and usual not in (None, size):
+            raise FileStateError(
+                "the queues' files have another length than the broker's default", path=directory,
+                expected=f"{size} bytes, as {options.broker_conf} sets no other", got=usual,
+                hint="give the broker's own, whole configuration (--broker-conf), "
+                f"with {name}={usual} if that is right",
+            )  # fmt: skip
 
 
 AnyReport = TypeVar("AnyReport", bound=Report)
@@ -311,7 +316,7 @@ def _holes(files: list[LogFile], spans: tuple[LogSpan, ...]) -> list[Finding]:
 def _no_directories(options: StoreOptions) -> list[Finding]:
     return [
         catalogue.NOT_A_DIRECTORY.finding(path, expected="a directory", got=disk.kind_of(path))
-        for path in (options.index, options.consume_queue)
+        for path in (options.index, options.consume_queue, options.batch_consume_queue)
         if disk.exists(path) and not disk.is_directory(path)
     ]
 
