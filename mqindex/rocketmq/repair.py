@@ -73,7 +73,7 @@ def repair(
     store : path of a store's root.
     deep : compare every entry of the index files with the log.
     dry_run : only report it, write nothing; as `verify`, also beside a running broker.
-    parts : what to repair, of "index" and "consumequeue"; None: both.
+    parts : what to repair, of "index" and "consumequeue", which has the batch queues too; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -91,9 +91,9 @@ def repair(
         New index files would need a geometry that was not given and that nothing shows; or the files refute the given
         one.
     FileStateError
-        The same for the broker's version, the length of queue files or delay levels; or the commit log is missing, or
-        what is in the place of the index or the queues is no directory; or a worker of a cluster does not see the files
-        as the others do.
+        The same for the broker's version, the length of queue files or delay levels; or a batch queue is missing whose
+        topic has none by config/topics.json; or the commit log is missing, or what is in the place of the index or the
+        queues is no directory; or a worker of a cluster does not see the files as the others do.
     RebuildError
         A worker died; nothing was published, or, if it died while files got their places, each is the old or the new
         one.

@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -31,11 +31,11 @@ ONE = LocalEngine(1)
 TOPICS = {"Batched"}
 
 
-def batch(base: int, count: int | str, *, queue_id: int = 0, topic: str = "Batched", **more: str) -> LogMessage:
+def batch(base: int, count: int, more: Mapping[str, str] = {}, *, queue_id: int = 0) -> LogMessage:
     """A record of `count` messages, the first of which has the queue offset `base`."""
     said = {"UNIQ_KEY": f"U{queue_id}-{base}", "INNER_NUM": str(count), "INNER_BASE": str(base), **more}
     flag = INNER_BATCH | 0x40
-    return LogMessage(topic, queue_id=queue_id, queue_offset=base, properties=list(said.items()), sys_flag=flag)
+    return LogMessage("Batched", queue_id=queue_id, queue_offset=base, properties=list(said.items()), sys_flag=flag)
 
 
 def single(offset: int, *, queue_id: int = 0, topic: str = "Batched") -> LogMessage:
@@ -63,8 +63,8 @@ def make_store(root: Path, messages: Iterable[LogMessage], topics: Iterable[str]
     writer = LogWriter(root / "commitlog", mapped_file_size=4096)
     for number, message in enumerate(messages):
         writer.write(LogMessage(**{**vars(message), "store_timestamp": FIRST_TIME + number}))
-    table = {topic: {"topicName": topic, "attributes": {"queue.type": "BatchCQ"}} for topic in topics}
-    table["Plain"] = {"topicName": "Plain", "attributes": {}}
+    types = {**{topic: {"queue.type": "BatchCQ"} for topic in topics}, "Plain": {}}
+    table = {topic: {"topicName": topic, "attributes": attributes} for topic, attributes in types.items()}
     (root / "config").mkdir()
     (root / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
     rebuild(root, root / "out", config=CONFIG, engine=ONE)
@@ -160,6 +160,11 @@ def last_two_gone(root: Path) -> None:
     patched(path, free_place(path) - 92, bytes(92))
 
 
+def with_ordinary_queue(root: Path) -> None:
+    a_file(root, -1).unlink()
+    shutil.rmtree(root / "consumequeue")
+
+
 DAMAGE: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "all gone": (lambda root: shutil.rmtree(root / "batchconsumequeue"), {"batch-queue-missing"}),
     "a queue gone": (lambda root: shutil.rmtree(a_file(root, 0).parent), {"batch-queue-missing"}),
@@ -181,10 +186,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "disorder": (lambda root: patched(a_file(root, 1), 0, a_file(root, 1).read_bytes()[46:92]), {"wrong-unit"}),
     "beyond": (beyond, {"queue-beyond-log"}),
     "stray": (lambda root: (a_file(root, 0).parent / "copy.bak").write_bytes(b"x"), {"stray-queue-file"}),
-    "with an ordinary queue": (
-        lambda root: (a_file(root, -1).unlink(), shutil.rmtree(root / "consumequeue")),
-        {"batch-queue-behind", "queue-missing"},
-    ),
+    "with an ordinary queue": (with_ordinary_queue, {"batch-queue-behind", "queue-missing"}),
 }  # fmt: skip
 
 
@@ -220,7 +222,7 @@ def test_damage_is_found_and_mended(damage: str, store: Path) -> None:
     [
         (lambda path: patched(path, free_place(path) - 46 + 12, b"\1"), "wrong-unit"),
         (lambda path: patched(path, free_place(path) - 46, bytes(46)), "batch-queue-behind"),
-        (lambda path: path.unlink(), "batch-queue-behind"),
+        (Path.unlink, "batch-queue-behind"),
         (lambda path: path.write_bytes(path.read_bytes()[:100]), "queue-size"),
         (lambda path: patched(path, 0, path.read_bytes()[46:92]), "wrong-unit"),
     ],
@@ -284,7 +286,7 @@ def test_a_queue_whose_messages_have_all_expired_stays(tmp_path: Path) -> None:
     ],
 )
 def test_records_whose_numbers_cannot_be_are_left_out_and_told(said: dict[str, str], tmp_path: Path) -> None:
-    messages = [batch(0, 3), batch(3, 4), batch(7, 2, **said), batch(9, 5)]
+    messages = [batch(0, 3), batch(3, 4), batch(7, 2, said), batch(9, 5)]
     root = make_store(tmp_path / "store", messages)
     assert there(root) == expected(root)
     with BatchConsumeQueue.open(root / "batchconsumequeue" / "Batched" / "0") as queue:
@@ -302,6 +304,15 @@ def test_a_record_that_says_only_one_number_is_one_message(tmp_path: Path) -> No
     with BatchConsumeQueue.open(root / "batchconsumequeue" / "Batched" / "0") as queue:
         units = queue.units()
         assert list(zip(units["msg_base_offset"], units["batch_size"], strict=True)) == [(5, 1), (6, 2)]
+
+
+def test_a_topic_that_was_created_again_and_again_begins_with_the_last_time(tmp_path: Path) -> None:
+    ends = itertools.chain.from_iterable(range(0, 3 * (1 + number % 5), 3) for number in range(60))
+    root = make_store(tmp_path / "store", [batch(base, 3) for base in ends])
+    assert there(root) == expected(root)
+    assert sum(map(len, there(root).values())) == FILE_SIZE
+    assert not kinds(checked(root)) - {"queue-began-again"}
+    assert repair(root, config=CONFIG, engine=ONE).out_files == []
 
 
 @pytest.mark.parametrize("early", [0, 40])
@@ -340,7 +351,7 @@ def test_a_topic_that_has_no_batch_queues_gets_none(store: Path) -> None:
     """With them no broker starts; and with the ordinary queues alone it would never write these."""
     shutil.rmtree(store / "batchconsumequeue")
     shutil.rmtree(store / "consumequeue" / "Plain")
-    table = {name: {"topicName": name, "attributes": {}} for name in ("Plain", "Batched")}
+    table = {name: {"topicName": name} for name in ("Plain", "Batched")}
     (store / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
     before = contents(store)
     assert "batch-queue-missing" in kinds(checked(store))

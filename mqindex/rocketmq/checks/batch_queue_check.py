@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
-from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, are_valid, batch_units
+from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, are_valid, batch_units, lives
 from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import QueueRules
@@ -227,20 +228,22 @@ def compare_batches(check: BatchCheck) -> BatchRuns:
 def _compare(check: BatchCheck, log: MappedFile, first: int) -> BatchRuns:
     table = check.rules.table()
     walk = FileWalk(log, check.span, first, check.stop, tags=check.tags, queues=table)
-    queues = {name: _Compared(check, name, first) for name in sorted(check.present)}
+    queues: dict[QueueName, _Compared] = {}
     names: list[QueueName] = []
-    try:
+    with ExitStack() as stack:
         for _ in walk:
             if len(walk.units) and int(walk.units["queue"].max()) >= len(names):
                 names = table.names()
             for number in _of_topics(walk.units, names, check.topics):
                 name = names[number]
-                queue = queues[name] = queues.get(name) or _Compared(check, name, first)
-                queue.put(*batch_units(log.map, check.span.file_start, walk.units[walk.units["queue"] == number]))
+                if name not in queues:
+                    queues[name] = stack.enter_context(_Compared(check, name, first))
+                units = walk.units[walk.units["queue"] == number]
+                queues[name].put(*batch_units(log.map, check.span.file_start, units))
         runs = [run for queue in queues.values() for run in queue.finish(check.stop)]
-    finally:
-        for queue in queues.values():
-            queue.close()
+    for name in sorted(check.present - queues.keys()):  # of which the log has nothing here
+        with _Compared(check, name, first) as queue:
+            runs += queue.finish(check.stop)
     return BatchRuns(runs=tuple(runs), **counts(walk, first))
 
 
@@ -259,20 +262,19 @@ class _Compared:
         self._queue: BatchConsumeQueue | None = None
         self._last = -1
         if name in check.present:
-            self._queue = BatchConsumeQueue.open(os.path.join(check.directory, name[0], str(name[1])))
-            first, end = self._queue.bounds()
-            if first < end:
-                self._last = max(int(rows["phy_offset"][-1]) for _, rows in self._queue.blocks(end - 1, end))
+            with suppress(FileNotFoundError):  # its topic was deleted meanwhile
+                self._queue = BatchConsumeQueue.open(os.path.join(check.directory, name[0], str(name[1])))
+                _, end = self._queue.bounds()
+                for _, rows in self._queue.blocks(end - 1, end):
+                    self._last = int(rows["phy_offset"][-1])
 
     def put(self, rows: BatchUnits, valid: npt.NDArray[np.bool_]) -> None:
         """The next units of the log."""
         self._runs[-1].faults.see(catalogue.QUEUE_OFFSET_IMPOSSIBLE, _first_absent(rows[~valid]))
         rows = rows[valid]
         rows = rows[np.diff(rows["phy_offset"], prepend=-1) > 0]  # a record that names its own queue once more
-        again = np.flatnonzero(rows["msg_base_offset"] == 0)
-        for part in np.split(rows, again):
-            if len(part):
-                self._put(part)
+        for part in lives(rows):
+            self._put(part)
 
     def _put(self, rows: BatchUnits) -> None:
         run = self._runs[-1]
@@ -330,7 +332,10 @@ class _Compared:
         self._compare(self._runs[-1], np.empty(0, BATCH_UNIT), stop)
         return self._runs
 
-    def close(self) -> None:
+    def __enter__(self) -> _Compared:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._queue is not None:
             self._queue.close()
 

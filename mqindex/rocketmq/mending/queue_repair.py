@@ -15,7 +15,8 @@ from mqindex.engines import Engine
 from mqindex.files import disk
 from mqindex.files.exchange import Change
 from mqindex.files.sparse import SparseFile
-from mqindex.rocketmq.checks.queue_diagnosis import CheckedQueue, QueueDiagnosis
+from mqindex.rocketmq.checks.checked_queue import CheckedQueue
+from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.pipeline import queue_stages
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, queue_space
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueBatch

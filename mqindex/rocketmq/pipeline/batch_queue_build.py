@@ -16,7 +16,7 @@ from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.pipeline.queue_build import PlacedFile
-from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, batch_units
+from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, batch_units, lives
 from mqindex.rocketmq.queue.old_batch_queue import OldBatchQueue
 from mqindex.rocketmq.queue.unit_places import NO_ODDITIES
 
@@ -46,9 +46,8 @@ class BatchQueueBuilder:
             rows = rows[np.diff(rows["phy_offset"], prepend=self._phy_offset) > 0]  # noqa: PLW2901
             if len(rows):
                 self._phy_offset = int(rows["phy_offset"][-1])
-            for part in np.split(rows, np.flatnonzero(rows["msg_base_offset"] == 0)):
-                if len(part):
-                    self._put(part)
+            for part in lives(rows):
+                self._put(part)
 
     def _of_log(self, units: npt.NDArray[Any]) -> Iterator[BatchUnits]:
         """Those that are valid, file by file; records that a broker deletes meanwhile have expired."""
@@ -68,7 +67,7 @@ class BatchQueueBuilder:
             at = stop
 
     def _put(self, rows: BatchUnits) -> None:
-        """Units with ascending queue offsets. At 0 the topic was created again: what came before no longer counts."""
+        """Where they begin at the queue offset 0, the topic was created again: what came before no longer counts."""
         first = int(rows["msg_base_offset"][0])
         if first == 0 and self.units:
             at = int(rows["phy_offset"][0])

@@ -18,7 +18,7 @@ from mqindex._native.log_columns import columns_at
 from mqindex.errors import FormatError
 from mqindex.rocketmq.log.message import parse_properties, read_message
 
-__all__ = ["BATCH_UNIT", "BatchUnits", "are_valid", "batch_units"]
+__all__ = ["BATCH_UNIT", "BatchUnits", "are_valid", "batch_units", "lives"]
 
 BatchUnits = npt.NDArray[Any]
 
@@ -49,7 +49,7 @@ def batch_units(buf: Any, file_start: int, units: npt.NDArray[Any]) -> tuple[Bat
     """The units of a batch queue for units of a log (`UNIT`) whose records are in one file, and which are valid.
 
     A record whose INNER_NUM or INNER_BASE is no number, or an impossible one, gives a unit that is not valid, and
-    belongs in no queue: a broker does not get beyond such a record, or ends its queue there at its next start.
+    belongs in no queue: a broker does not get beyond such a record, writes none, or ends its queue there later.
 
     Raises
     ------
@@ -62,6 +62,15 @@ def batch_units(buf: Any, file_start: int, units: npt.NDArray[Any]) -> tuple[Bat
     for at, properties in _inner(buf, file_start, units):
         rows["msg_base_offset"][at], rows["batch_size"][at] = _numbers(properties)
     return rows, are_valid(rows)
+
+
+def lives(rows: BatchUnits) -> list[BatchUnits]:
+    """The units in up to three parts: before the queue offset is 0, from there up to the last such unit, and the rest.
+
+    A topic that was deleted and created again begins at 0; where it was more than once, only the last time counts.
+    """
+    at_0 = np.flatnonzero(rows["msg_base_offset"] == 0)
+    return [part for part in np.split(rows, at_0[[0, -1]] if len(at_0) else []) if len(part)]
 
 
 def _inner(buf: Any, file_start: int, units: npt.NDArray[Any]) -> Iterator[tuple[int, dict[str, str]]]:

@@ -121,6 +121,8 @@ def test_batch_queues_are_rebuilt_and_repaired_and_the_broker_goes_on(
     after = consumed(broker)
     assert bodies_of(after) == sorted(sent + more)
     assert all(after[name][: len(before[name])] == before[name] for name in QUEUES)
+    running = verify(broker.store, config=broker.conf).findings
+    assert [str(one) for one in running if "batchconsumequeue" in str(one.path)] == []
     assert all([offset for offset, _ in after[name]] == [*range(len(after[name]))] for name in QUEUES)
     broker.stop()
     rebuilt_as_written(broker, tmp_path / "second")
