@@ -118,6 +118,12 @@ def test_a_store_as_it_was_built_is_clean(store: Path) -> None:
     assert repair(store, config=CONFIG, engine=ONE).out_files == []
 
 
+def test_a_broker_of_4_x_does_not_look_at_them(store: Path) -> None:
+    a_file(store, 1).unlink()
+    assert kinds(verify(store, config=CONFIG, engine=ONE, broker_version="4.9.3")) == set()
+    assert "missing-units" in kinds(checked(store))
+
+
 def test_units_lead_to_every_message(store: Path) -> None:
     for queue_id in (0, 1):
         with BatchConsumeQueue.open(store / "batchconsumequeue" / "Batched" / str(queue_id)) as queue:

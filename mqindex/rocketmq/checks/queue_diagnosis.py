@@ -78,12 +78,11 @@ def diagnose_queues(
     weights = [1 + len(check.ranges) for check in checks]
     looked = engine.map(queue_check.check_queue, checks, name="check the queues", weights=weights, unit="stretch")
     compared, end = compare_all_batches(engine, walked, batch_queues), walked.end
-    if compared.reach >= 0 or any(
-        one.reach >= 0 for one in looked
-    ):  # units come after their messages: did somebody write these meanwhile?
+    if max(compared.reach, *(one.reach for one in looked), -1) >= 0:
+        # units come after their messages: did somebody write these meanwhile?
         end = run_one(engine, frames_end_now, walked.survey, "look at the log's end")
     queues = [_judged(found, one, all_expected.get((one.topic, one.queue_id)), end) for one in looked]
-    there = {*present, *batch_queues}
+    there = {*present, *listed.batch_queues}
     wanted = [name for name, expected in sorted(all_expected.items()) if name not in there and expected.units]
     wanted = [name for name in wanted if name_problem(*name) is None]
     deleted = _deleted(engine, walked, wanted, tuple(there))
@@ -99,11 +98,7 @@ def diagnose_queues(
         survey=walked.survey,
         queues=tuple(queues),
         missing=tuple(missing),
-        findings=(
-            *walked.findings,
-            *findings,
-            *(finding for one in (*queues, *batches) for finding in one.findings),
-        ),
+        findings=(*walked.findings, *findings, *(said for one in (*queues, *batches) for said in one.findings)),
         messages=walked.messages,
         max_timestamp=walked.max_timestamp,
         deleted=deleted,
