@@ -365,3 +365,29 @@ def test_a_topic_that_has_no_batch_queues_gets_none(store: Path) -> None:
         repair(store, config=CONFIG, engine=ONE)
     assert {**contents(store), "lock": ""} == {**before, "lock": ""}
     assert repair(store, config=CONFIG, engine=ONE, parts=["index"]).ok
+
+
+# ---- any damage
+
+
+def spoilt(root: Path, chosen: random.Random) -> None:
+    """A file of the log and some of the batch queues are lost, cut, longer, zeroed in part or overwritten."""
+    logs = sorted((root / "commitlog").iterdir())
+    chosen.choice([logs[0].unlink, logs[2].unlink, lambda: patched(logs[1], 700, chosen.randbytes(90))])()
+    for path in chosen.sample(sorted((root / "batchconsumequeue").glob("*/*/*")), 3):
+        data, at = path.read_bytes(), chosen.randrange(FILE_SIZE)
+        content = chosen.choice([
+            None, data[:at], data + data[:at], data[:at] + bytes(46) + data[at + 46 :], chosen.randbytes(FILE_SIZE)
+        ])  # fmt: skip
+        path.unlink() if content is None else path.write_bytes(content)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_after_a_repair_of_any_damage_no_batch_queue_has_an_error(seed: int, tmp_path: Path) -> None:
+    root = make_store(tmp_path / "store", mixed(200))
+    spoilt(root, random.Random(seed))
+    assert kinds(checked(root))
+    repair(root, config=CONFIG, engine=ONE)
+    left = [one for one in checked(root).findings if one.severity == "error" and "batchconsumequeue" in str(one.path)]
+    assert left == []
+    assert repair(root, config=CONFIG, engine=ONE).out_files == []
