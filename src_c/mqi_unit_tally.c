@@ -36,8 +36,7 @@ static int64_t count(mqi_buffer *sums, const mqi_queue_unit *units, int64_t n) {
         if (UNLIKELY(queue < 0)) return i;
         if (UNLIKELY(queue >= sums->size / (int64_t)sizeof(mqi_unit_sum)) && !make_room(sums, queue))
             return MQI_NO_MEMORY;
-        do bytes += units[i].size;
-        while (++i < n && units[i].queue == queue);
+        for (; i < n && units[i].queue == queue; i++) bytes += units[i].size;
         mqi_unit_sum *sum = (mqi_unit_sum *)(void *)sums->data + queue;
         sum->messages += i - first;
         sum->bytes += bytes;

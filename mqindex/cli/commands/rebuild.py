@@ -42,9 +42,10 @@ def command(
 ) -> int:
     """Build the indexes of the log at PATH anew, in DIR, byte for byte as the broker would have.
 
-    PATH is a RocketMQ store, which gives DIR/index and DIR/consumequeue; a Kafka partition, which gives
-    DIR/<20 digits>.index and so on, as Kafka's recovery of every segment would write them; or a Kafka log dir, which
-    gives DIR/<topic>-<n>/... It stays untouched. DIR must not exist or be empty, and appears only when it is complete.
+    PATH is a RocketMQ store, which gives DIR/index, DIR/consumequeue and, where topics have batch queues,
+    DIR/batchconsumequeue; a Kafka partition, which gives DIR/<20 digits>.index and so on, as Kafka's recovery of every
+    segment would write them; or a Kafka log dir, which gives DIR/<topic>-<n>/... It stays untouched. DIR must not exist
+    or be empty, and appears only when it is complete.
     The space that this needs is shown first. Exit code 1: done, but the log is damaged in places.
     """
     if engine.sees(store):
