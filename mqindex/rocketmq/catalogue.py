@@ -338,8 +338,9 @@ QUEUES_ELSEWHERE = Kind("queues-elsewhere", "info",
     "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written")
 COMPACTION_NOT_COMPARED = Kind("compaction-not-compared", "info",
     "The store has compacted topics, whose own logs and queues are not read.",
-    "consumers of compacted topics (cleanup.policy=COMPACTION) read these files: they are neither compared nor written. "
-    "A broker adds to them what it dispatches when it starts: let it do so, if it starts, before its queues are repaired")
+    "consumers of compacted topics (cleanup.policy=COMPACTION) read these files: they are neither compared nor "
+    "written. A broker adds what it dispatches when it starts: let it do so, if it starts, before a repair of its "
+    "queues")
 TOPICS_ELSEWHERE = Kind("topics-elsewhere", "info",
     "Topics and groups of consumers are in RocksDB, which is not read.",
     "topics and groups are in RocksDB: whether each queue has the type of its topic, and which groups are behind, is "

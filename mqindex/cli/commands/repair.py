@@ -47,7 +47,7 @@ def command(
     """Restore, in place, what the indexes at PATH lack. The broker must be stopped.
 
     PATH is a RocketMQ store, whose index, consume queues and batch queues are repaired; or a Kafka partition or log
-    dir, whose .index, .timeindex and .txnindex files are. Files without errors stay untouched, and so do logs. What is
+    dir, whose .index, .timeindex and .txnindex files are. Files without errors stay untouched, logs always. What is
     replaced is kept in mqindex-backup-<UTC>, in the store or the partition, and --undo puts it back. Interrupted, a
     second run finishes. Exit code 1: errors are left, such as damage of the log itself; with --dry-run: there is
     something to repair.
