@@ -30,11 +30,7 @@ from mqindex.kafka.partition.log_dir import (
     partition_name,
     stray_directories,
 )
-from mqindex.kafka.partition.offset_checkpoint import (
-    ENTRY_NUMBER,
-    Offsets,
-    read_offsets,
-)
+from mqindex.kafka.partition.offset_checkpoint import ENTRY_NUMBER, Offsets, read_offsets
 from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments
 from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Survey

@@ -28,7 +28,7 @@ from mqindex.rocketmq.queue.queue_names import QueueName
 
 __all__ = ["ComparedBatches", "compare_all_batches", "judge_batches"]
 
-_ABSENT = (catalogue.BATCH_QUEUE_BEHIND.name, catalogue.MISSING_UNITS.name)
+_ABSENT = (catalogue.BATCH_QUEUE_BEHIND, catalogue.MISSING_UNITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _compared(
 
 
 def _absent(runs: Sequence[BatchRun]) -> int:
-    return sum(seen.units for run in runs for kind, seen in run.faults.items() if kind.name in _ABSENT)
+    return sum(seen.units for run in runs for kind, seen in run.faults.items() if kind in _ABSENT)
 
 
 # ---- what to make of it

@@ -23,6 +23,7 @@ from mqindex.rocketmq.options import StoreOptions, parse_version
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.queue.batch_consume_queue import BATCH_QUEUES_SINCE
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.rocksdb import is_rocksdb
@@ -72,9 +73,12 @@ def diagnose_queues(
         return _elsewhere(walked, found.queues.rocksdb)
     all_expected = gather_expected([run.queues for run in walked.runs])
     listed, batch = _list(engine, found), found.queues.batch_topics
-    batch_queues = listed.batch_queues if parse_version(found.version.number) >= (5, 0) else ()  # not looked at
+    batch_queues = (
+        listed.batch_queues if parse_version(found.version.number) >= BATCH_QUEUES_SINCE else ()
+    )  # not looked at
     present = [name for name in listed.queues if name[0] not in batch]
-    checks = [_check(walked, name, all_expected.get(name)) for name in present]
+    lost = lost_stretches(walked)
+    checks = [_check(walked, name, all_expected.get(name), lost) for name in present]
     weights = [1 + len(check.ranges) for check in checks]
     looked = engine.map(queue_check.check_queue, checks, name="check the queues", weights=weights, unit="stretch")
     compared, end = compare_all_batches(engine, walked, batch_queues), walked.end
@@ -151,7 +155,9 @@ def _skipped(path: str) -> Finding:
     return catalogue.STRAY_FILE.finding(path)
 
 
-def _check(walked: Walked, name: QueueName, expected: ExpectedUnits | None) -> QueueCheck:
+def _check(
+    walked: Walked, name: QueueName, expected: ExpectedUnits | None, lost: tuple[tuple[int, int], ...]
+) -> QueueCheck:
     found = walked.survey
     return QueueCheck(
         topic=name[0],
@@ -160,7 +166,7 @@ def _check(walked: Walked, name: QueueName, expected: ExpectedUnits | None) -> Q
         ranges=expected.places if expected else (),
         low=found.min_phy_offset,
         high=walked.end,
-        damaged=lost_stretches(walked),
+        damaged=lost,
         file_size=found.queues.rules.file_size,
         broker_version=found.version.number,
     )

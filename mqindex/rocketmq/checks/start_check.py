@@ -46,6 +46,7 @@ from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.options import Version, version_text
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.queue.batch_consume_queue import BATCH_QUEUES_SINCE
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
 
@@ -54,7 +55,6 @@ __all__ = ["check_start"]
 _DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is skipped
 _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
 _WAITS_SINCE, _WAITS_NOT_SINCE = (4, 5, 0), (5, 0, 0)  # a start waits until the log is dispatched to its end
-_TYPES_SINCE = (5, 0, 0)  # of queues: simple and batch ones
 _INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
 _ABORT, _ABORT_SINCE = ("abort", "abort.bak"), (5, 0, 0)  # a start writes its process id, and keeps the last one
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
@@ -256,7 +256,7 @@ class _Look(StartLook):
         if rules.ext_file_size is not None:
             ext = _Length("mappedFileSizeConsumeQueueExt", options.consume_queue_ext_file_size, rules.ext_file_size)
             self._load_queues(_queue_directories(options.consume_queue_ext_directory), ext, "queue")
-        if self._broker.is_before(_TYPES_SINCE):  # it loads no batch queues, and compares no types
+        if self._broker.is_before(BATCH_QUEUES_SINCE):  # it loads no batch queues, and compares no types
             return
         for path in simple:
             self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)

@@ -42,7 +42,7 @@ class MendedQueue:
 
 def planned_queue_actions(diagnosis: QueueDiagnosis) -> list[str]:
     """What `repair` would do to the queues, one sentence each."""
-    actions = [f"write the units of queue {topic}/{queue_id} anew" for topic, queue_id in diagnosis.missing]
+    actions = [_write(name) for name in diagnosis.missing]
     both = (*diagnosis.queues, *diagnosis.batch_queues)
     actions += [_rewrite(queue) for queue in both if not queue.good]
     actions += [
@@ -55,9 +55,13 @@ def planned_queue_actions(diagnosis: QueueDiagnosis) -> list[str]:
     return actions if more < 2 else [*actions[:_MAX_LISTED], f"and so on with {more} more"]
 
 
+def _write(name: QueueName) -> str:
+    return f"write the units of queue {name[0]}/{name[1]} anew"
+
+
 def _rewrite(queue: CheckedQueue) -> str:
     if not queue.files:
-        return f"write the units of queue {queue.topic}/{queue.queue_id} anew"
+        return _write((queue.topic, queue.queue_id))
     kinds = sorted({one.kind for one in queue.findings if one.severity != "info"})
     return f"write the files of queue {queue.topic}/{queue.queue_id} that differ anew ({', '.join(kinds)})"
 

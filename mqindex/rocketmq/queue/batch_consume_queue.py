@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from mqindex.rocketmq.queue.queue_names import name_problem
 from mqindex.rocketmq.queue.queue_times import Boundary
 from mqindex.rocketmq.wrong_place import refuse_strangers
 
-__all__ = ["BatchConsumeQueue", "BatchUnit", "batch_queue_end"]
+__all__ = ["BATCH_QUEUES_SINCE", "BatchConsumeQueue", "BatchUnit", "batch_queue_end"]
+
+BATCH_QUEUES_SINCE: Final = (5, 0, 0)
+"""The first broker that has them."""
 
 _AT_ONCE = 1 << 16
 _COLUMNS = [name for name in BATCH_UNIT.names or () if name != "reserved"]
@@ -102,13 +105,13 @@ class BatchConsumeQueue(Closable):
     @property
     def min_offset_in_queue(self) -> int:
         """The first queue offset, or what `correct_min_offset` made of it; -1: there is no unit."""
-        first, end = self._bounds()
+        first, end = self.bounds()
         return max(int(self._at(first)["msg_base_offset"]), self._corrected) if first < end else -1
 
     @property
     def max_offset_in_queue(self) -> int:
         """The queue offset that the next message will have; 0 for a queue without units."""
-        first, end = self._bounds()
+        first, end = self.bounds()
         if first >= end:
             return 0
         return _stop_of(self._at(end - 1))
@@ -123,7 +126,7 @@ class BatchConsumeQueue(Closable):
         """
         start = None if start is None else whole_number("start", start)
         stop = None if stop is None else whole_number("stop", stop)
-        first, end = self._bounds()
+        first, end = self.bounds()
         low = first if start is None else max(self._holding(start, first, end), first)
         high = end if stop is None else self._first_from(stop, first, end)
         if start is not None and low < high and _stop_of(self._at(low)) <= start:
@@ -134,18 +137,19 @@ class BatchConsumeQueue(Closable):
     def runs(self) -> list[range]:
         """Internal: the queue offsets of files between which none is missing."""
         runs: list[range] = []
-        for part in self._parts(*self._bounds()):
+        for part in self._parts(*self.bounds()):
             start = runs.pop().start if runs and runs[-1].stop == part.start else part.start
             runs.append(range(start, part.stop))
         return [range(int(self._at(run[0])["msg_base_offset"]), _stop_of(self._at(run[-1]))) for run in runs]
 
     def bounds(self) -> tuple[int, int]:
         """Internal: the numbers of the first unit, and after the last."""
-        return self._bounds()
+        end = self._look()
+        return min(self._files.first, end), end
 
     def numbers(self, start: int, stop: int) -> tuple[int, int]:
         """Internal: of the units whose frames begin in the phy offsets [start, stop), where these ascend."""
-        first, end = self._bounds()
+        first, end = self.bounds()
         return self._search("phy_offset", start, first, end), self._search("phy_offset", stop, first, end)
 
     def blocks(self, low: int, high: int) -> Iterator[tuple[int, BatchUnits]]:
@@ -162,7 +166,7 @@ class BatchConsumeQueue(Closable):
     def get(self, queue_offset: int) -> BatchUnit | None:
         """The unit that holds `queue_offset`, with the columns of `units` as fields; None: it is not in the queue."""
         queue_offset = whole_number("queue_offset", queue_offset)
-        first, end = self._bounds()
+        first, end = self.bounds()
         number = self._holding(queue_offset, first, end)
         if not first <= number < end:
             return None
@@ -191,7 +195,7 @@ class BatchConsumeQueue(Closable):
         if boundary not in ("lower", "upper"):
             raise ValueError(f"boundary: expected 'lower' or 'upper', got {boundary!r}")
         ms = milliseconds("ms", ms)
-        end = self._bounds()[1]
+        end = self.bounds()[1]
         parts = [(part.first + part.start, part.first + part.stop) for part in self._files.stretches(0, end)]
         if not parts:
             return -1
@@ -207,7 +211,7 @@ class BatchConsumeQueue(Closable):
         Source: RocketMQ 5.3.3 `BatchConsumeQueue.correctMinOffset`.
         """
         min_phy_offset = whole_number("min_phy_offset", min_phy_offset)
-        first, end = self._bounds()
+        first, end = self.bounds()
         kept = self._search("phy_offset", min_phy_offset, first, end)
         if kept > first:
             self._corrected = max(self._corrected, _stop_of(self._at(self._before(kept))))
@@ -230,11 +234,6 @@ class BatchConsumeQueue(Closable):
                 end = self._files.end(_check, end or None).number
             self._end = end
             return end
-
-    def _bounds(self) -> tuple[int, int]:
-        """The numbers of the first unit and after the last."""
-        end = self._look()
-        return min(self._files.first, end), end
 
     def _rows(self, start: int, stop: int) -> BatchUnits:
         """The units with the numbers [start, stop), copied."""
