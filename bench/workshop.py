@@ -134,16 +134,17 @@ class Workshop:
         size = self.scale.log_file_size
         written = write_big_log(self.path("log"), total_bytes=LOG_GIB * size, body_size=1024, mapped_file_size=size)
         os.sync()
-        if self.scale.timed:
-            self._leave_cache(written)
+        self._leave_cache(written.root)
         return written
 
-    def _leave_cache(self, log: BigLog) -> None:
+    def _leave_cache(self, root: str) -> None:
         """Nobody rebuilds what he has just written: a log comes from the disk, in folios as large as there is room for.
 
         Of small ones a fault maps 16 pages: half of the time of a rebuild, which is then the kernel's and not ours.
         """
-        folder = os.path.join(log.root, "commitlog")
+        if not self.scale.timed:
+            return
+        folder = os.path.join(root, "commitlog")
         for name in os.listdir(folder):
             memory.drop(os.path.join(folder, name))
         memory.compact()
@@ -194,6 +195,7 @@ class Workshop:
             )
             os.symlink(os.path.join(self.store(gib), "commitlog"), os.path.join(built, "commitlog"))
             os.rename(built, root)
+            self._leave_cache(root)  # the rebuild brought it there by faults
         return root
 
     def _write_keys(self, name: str, *, seed: int, count: int) -> str:

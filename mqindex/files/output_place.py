@@ -12,7 +12,7 @@ from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
 from mqindex.files.probe import file_system, is_mount_point
 from mqindex.files.staging import home_of, scratch, sweep
-from mqindex.files.whereabouts import around, lies_in
+from mqindex.files.whereabouts import Whereabouts
 
 __all__ = ["require_apart", "require_new", "require_place"]
 
@@ -125,9 +125,10 @@ def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | No
 
     It may be in `home`, but not be `home` or above it: what is replaced would go to a backup.
     """
-    apart = list(places)
-    place = around(out, apart)
+    where, apart = Whereabouts(), list(places)
+    place = where.around(out, apart)
     if place is None:
-        place = next((one for one in (*apart, *([] if home is None else [home])) if lies_in(one, out)), None)
+        inside = apart if home is None else [*apart, home]
+        place = next((one for one in inside if where.around(one, [out]) is not None), None)
     if place is not None:
         raise ValueError(f"out: expected a place of its own, got {out}, where {whose} {place}")

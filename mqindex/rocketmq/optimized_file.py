@@ -22,8 +22,6 @@ from mqindex.rocketmq.sidecar.writing import write_sidecars
 
 __all__ = ["FileTask", "KnownFiles", "MadeFile", "optimize_file"]
 
-_HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
-
 
 @dataclass(frozen=True, slots=True)
 class KnownFiles:
@@ -88,8 +86,7 @@ def optimize_file(task: FileTask) -> MadeFile:
         path = disk.temporary(task.scratch, "part")
         size = layout.index_file_size(*task.geometry)
         with MappedFile.create(path, size, like=staging.rights_in(task.scratch)) as file:
-            if entries >= _HUGE_FROM:
-                file.advise_huge()
+            file.advise_huge()
             _fill(source, IndexCore(file.map, *task.geometry, True, task.path))
             started = time.perf_counter()
             file.flush()

@@ -152,7 +152,7 @@ def test_no_stage_runs_any_more_after_an_interrupt_as_a_worker_starts(worker, mo
 def test_a_file_that_is_brought_to_the_disk_is_waited_for_after_an_interrupt(monkeypatch, tmp_path):
     interrupted = Interrupted(monkeypatch, "mqindex-disk")
     monkeypatch.setattr(in_turn, "_finish", interrupted.task)
-    files = IndexFiles(str(tmp_path), (5, 10), 1, beside=True)
+    files = IndexFiles(str(tmp_path), (5, 10), beside=True)
     files.put(np.ones(1, RUN_ENTRY))
     with pytest.raises(KeyboardInterrupt):
         files.finish(more=False, empty=False)

@@ -36,7 +36,6 @@ from mqindex.rocketmq.pipeline.stages import Built, Part, PartFile, Run, Split, 
 __all__ = ["build_in_turn"]
 
 _KEPT = 8 << 20  # bytes of entries that wait for their turn, about
-_LOG_PER_ENTRY = 1024  # bytes, about
 _FULL = 4  # files that wait for the disk, at most
 
 Entries = npt.NDArray[Any]
@@ -49,7 +48,7 @@ def build_in_turn(
     if not isinstance(engine, LocalEngine):
         return None
     weights = [split.stop - split.start for split in splits]
-    files = IndexFiles(out, geometry, sum(weights) // _LOG_PER_ENTRY, beside=engine.workers > 1)
+    files = IndexFiles(out, geometry, beside=engine.workers > 1)
     turns = _Turns(files)
     try:
         runs = engine.map(turns.read, list(enumerate(splits)), name="read the log", weights=weights, unit="byte")
@@ -66,11 +65,11 @@ def build_in_turn(
 class IndexFiles:
     """Index files that are filled one after the other, as the broker rolls them.
 
-    `expected`: entries, about. `beside`: full files are brought to the disk in a thread of their own.
+    `beside`: full files are brought to the disk in a thread of their own.
     """
 
-    def __init__(self, out: str, geometry: tuple[int, int], expected: int, *, beside: bool) -> None:
-        self._out, self._geometry, self._expected = out, geometry, expected
+    def __init__(self, out: str, geometry: tuple[int, int], *, beside: bool) -> None:
+        self._out, self._geometry = out, geometry
         self._file: PartFile | None = None
         self._room = 0
         self._seed: tuple[int, int] | None = None
@@ -100,7 +99,7 @@ class IndexFiles:
         self._end()
         disk.check_space(self._out, layout.index_file_size(*self._geometry))
         part = Part(self._out, *self._geometry, (), self._seed)
-        self._file = PartFile(part, entries=min(self._expected, self._geometry[1]))
+        self._file = PartFile(part)
         self._room = self._geometry[1] - 1
 
     def _end(self) -> None:

@@ -139,16 +139,16 @@ def as_bytes(values: npt.NDArray[Any]) -> memoryview:
 
 def build(part: Part) -> Built:
     """Build one index file from its slices, put after put as the broker would."""
-    with PartFile(part, entries=sum(piece.count for piece in part.slices)) as file:
+    with PartFile(part) as file:
         for piece in part.slices:
             _put_slice(file, piece)
         return file.finish()
 
 
 class PartFile:
-    """One index file while it is built; `entries`: how many will come, about. For one thread at a time."""
+    """One index file while it is built. For one thread at a time."""
 
-    def __init__(self, part: Part, *, entries: int) -> None:
+    def __init__(self, part: Part) -> None:
         self.path = disk.temporary(part.out, "part")
         if part.base is not None:
             copy(part.base, self.path)
@@ -156,8 +156,7 @@ class PartFile:
         else:
             size = layout.index_file_size(part.hash_slot_num, part.index_num)
             self._file = MappedFile.create(self.path, size, like=staging.rights_in(part.out))
-            if entries >= _HUGE_FROM:
-                self._file.advise_huge()
+            self._file.advise_huge()
         self._core = IndexCore(self._file.map, part.hash_slot_num, part.index_num, True)
         if part.base is None:
             self._core.seed(*_seed(part.seed))
@@ -186,9 +185,6 @@ class PartFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-_HUGE_FROM = 100_000  # entries; below, huge pages cost more than they give
 
 
 def _seed(seed: Slice | tuple[int, int] | None) -> tuple[int, int]:
