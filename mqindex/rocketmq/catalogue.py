@@ -71,6 +71,10 @@ COMPACTION_UNLIKE = Kind("compaction-unlike", "warning",
     "not start; others they delete.",
     "whether a broker starts is not known: restore what is missing, or move the queue's directories in compactionLog "
     "and in compactionCq elsewhere")
+COMPACTION_LACKS = Kind("compaction-lacks", "warning",
+    "The own log of a compacted topic lacks messages of the commit log, and its consumers do not get them.",
+    "consumers do not get them: a broker adds what its other queues lack. With consumequeue/ and batchconsumequeue/ "
+    "moved elsewhere it dispatches its whole log again when it starts, and adds these too")
 NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the log has no permission to write a file that a broker opens for writing, so it does not start.",
     "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all")
@@ -337,10 +341,13 @@ QUEUES_ELSEWHERE = Kind("queues-elsewhere", "info",
     "The consume queues are in RocksDB, which is not read.",
     "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written")
 COMPACTION_NOT_COMPARED = Kind("compaction-not-compared", "info",
-    "The store has compacted topics, whose own logs and queues are not read.",
-    "consumers of compacted topics (cleanup.policy=COMPACTION) read these files: they are neither compared nor "
-    "written. A broker adds what it dispatches when it starts: let it do so, if it starts, before a repair of its "
-    "queues")
+    "The store has compacted topics, whose own logs and queues are compared only at their ends.",
+    "consumers of compacted topics (cleanup.policy=COMPACTION) read these files. Only where they end is compared, and "
+    "nothing is written: a broker adds what it dispatches")
+COMPACTION_NOT_WRITTEN = Kind("compaction-not-written", "info",
+    "The store has compacted topics, whose own logs and queues no rebuild writes.",
+    "consumers of compacted topics (cleanup.policy=COMPACTION) read these files, to which a broker adds nothing that "
+    "its queues have: if the rebuilt ones take their place, `mqindex verify` the store before it starts")
 TOPICS_ELSEWHERE = Kind("topics-elsewhere", "info",
     "Topics and groups of consumers are in RocksDB, which is not read.",
     "topics and groups are in RocksDB: whether each queue has the type of its topic, and which groups are behind, is "

@@ -21,6 +21,7 @@ from mqindex.files.publication import Publication
 from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.checks.compaction import compaction_not_written
 from mqindex.rocketmq.checks.unknown import Unknown, tags_matter, unknown_settings
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import UNIT
@@ -240,8 +241,10 @@ def _begin(order: _Order) -> tuple[Survey, str]:
 def _look(order: _Order) -> tuple[Survey, int]:
     found = survey_again(survey(order.options), None)
     require_log(found)
-    found = replace(found, findings=(*found.findings, *find_ends_early(order.options)))
-    return found, needed_space(found, _built(order, found))
+    built = _built(order, found)
+    compacted = compaction_not_written(order.options) if "consumequeue" in built else ()
+    found = replace(found, findings=(*found.findings, *find_ends_early(order.options), *compacted))
+    return found, needed_space(found, built)
 
 
 def _built(order: _Order, found: Survey) -> frozenset[str]:

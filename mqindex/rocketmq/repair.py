@@ -11,6 +11,7 @@ from functools import partial
 from typing import Unpack
 
 from mqindex._options import with_options_of
+from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import exchange_all
@@ -22,6 +23,7 @@ from mqindex.files.exchange import Change, Exchange
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.checks.compaction_lack import CompactionLack
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store, of_the_log_as_read
@@ -92,8 +94,9 @@ def repair(
         one.
     FileStateError
         The same for the broker's version, the length of queue files or delay levels; or a batch queue is missing whose
-        topic has none by config/topics.json; or the commit log is missing, or what is in the place of the index or the
-        queues is no directory; or a worker of a cluster does not see the files as the others do.
+        topic has none by config/topics.json; or a compacted topic would lack messages for good, which the broker's next
+        start adds as long as the queues lack them too; or the commit log is missing, or what is in the place of the
+        index or the queues is no directory; or a worker of a cluster does not see the files as the others do.
     RebuildError
         A worker died; nothing was published, or, if it died while files got their places, each is the old or the new
         one.
@@ -222,6 +225,7 @@ def _chosen(engine: Engine, wanted: frozenset[str], seen: StoreDiagnosis) -> _Wr
     refuse(wanted_settings(engine, wrong.index, wrong.queues))
     if wrong.queues is not None:
         _refuse_undeclared(wrong.queues)
+        _refuse_loss(wrong.queues, seen.lacks)
     return wrong
 
 
@@ -237,6 +241,21 @@ def _refuse_undeclared(queues: QueueDiagnosis) -> None:
                 expected=f"queue.type BatchCQ of topic {queue.topic}, as its messages in the log show",
                 got="another",
                 hint="restore it first; or repair the index only (parts=, --parts index)",
+            )
+
+
+def _refuse_loss(queues: QueueDiagnosis, lacks: Sequence[CompactionLack]) -> None:
+    """With queues that reach further a broker adds less to compacted topics: their consumers would lose messages."""
+    writes = queues.missing or queues.bad or queues.bad_batches
+    for lack in lacks:
+        if writes and lack.at_stake:
+            raise FileStateError(
+                "a repair of the queues would keep messages from a compacted topic",
+                path=lack.path,
+                expected="all messages that no queue has yet",
+                got=f"{plural(lack.at_stake, 'message')} fewer",
+                hint="move consumequeue/ and batchconsumequeue/ elsewhere and start the broker, which writes them anew "
+                "and adds the messages; or repair the index only (parts=, --parts index)",
             )
 
 

@@ -112,6 +112,7 @@ def examine(
     report.settings["broker_version"] = diagnosis.walked.survey.version.reported
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
     sides += _sidecar_findings(engine, found)
+    sides += [lack.finding() for lack in diagnosis.lacks]
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
     listed = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
     report.findings = of_the_log_as_read(engine, diagnosis.walked, listed)

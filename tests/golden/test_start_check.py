@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +15,7 @@ from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.wording.verdict import verdict
 from tests.support.golden import BASIC, case
 from tests.support.index_entries import entries_of
+from tests.support.locks import can_lock, held
 from tests.support.tree import identities, index_paths
 
 OLD, NEW = {"broker_version": "4.9.3"}, {"broker_version": "5.3.3"}
@@ -611,25 +608,3 @@ def test_a_running_broker_is_not_told_of_what_its_compaction_replaces(store: Pat
     with held(store / "lock"):
         start = start_of(verify(store, broker_version="5.5.0"))
     assert start.obstacles == ()
-
-
-LOCKS = "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)"
-
-
-@contextmanager
-def held(path: Path) -> Iterator[int]:
-    """Another process holds the lock, as a broker does."""
-    path.touch()
-    script = f"{LOCKS}; print('held', flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        assert process.stdout.readline() == b"held\n"
-        yield process.pid
-        process.stdin.close()
-
-
-def can_lock(path: Path) -> bool:
-    return subprocess.run([sys.executable, "-c", LOCKS, str(path)], capture_output=True, check=False).returncode == 0

@@ -15,7 +15,7 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError
 from mqindex.report import Report
-from mqindex.rocketmq import BatchConsumeQueue, rebuild, repair, undo_repair, verify
+from mqindex.rocketmq import BatchConsumeQueue, MessageStore, NewMessage, rebuild, repair, undo_repair, verify
 from tests.reference.batch_queue import BATCH_UNIT, build_batch_queues
 from tests.reference.commit_log import scan_log
 from tests.reference.dispatch import Rules
@@ -391,3 +391,17 @@ def test_after_a_repair_of_any_damage_no_batch_queue_has_an_error(seed: int, tmp
     left = [one for one in checked(root).findings if one.severity == "error" and "batchconsumequeue" in str(one.path)]
     assert left == []
     assert repair(root, config=CONFIG, engine=ONE).out_files == []
+
+
+def test_a_store_is_opened_for_writing_with_batch_queues_that_reach_the_logs_end(tmp_path: Path) -> None:
+    """After a clean end the log was ahead of all queues: only the ordinary ones went on, the others stayed behind."""
+    root = make_store(tmp_path / "store", mixed())
+    told = expected(root)
+    shutil.rmtree(root / "batchconsumequeue")
+    shutil.rmtree(root / "consumequeue")
+    with MessageStore.open(root, writable=True, config=CONFIG) as store:
+        assert store.put_message(NewMessage("Plain", b"x")).queue_offset > 0
+        with pytest.raises(ValueError, match="got Batched, whose queues are batched"):
+            store.put_message(NewMessage("Batched", b"x"))
+    assert there(root) == told
+    assert verify(root, config=CONFIG).ok

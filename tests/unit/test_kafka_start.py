@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,28 +15,12 @@ from mqindex.report import Start
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
 from tests.support.kafka_log_dir import META, ONE, closed_log_dir, look, names, unclean
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, crc32c
+from tests.support.locks import held
 
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     return closed_log_dir(tmp_path / "logs")
-
-
-@contextmanager
-def held(lock: Path) -> Iterator[int]:
-    """Another process holds a lock file; its number."""
-    lock.touch()
-    code = (
-        "import fcntl, sys; file = open(sys.argv[1], 'r+b'); fcntl.lockf(file, fcntl.LOCK_EX, 1, 0); "
-        "print(flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as broker:
-        assert broker.stdout is not None
-        broker.stdout.readline()
-        yield broker.pid
-        broker.communicate()
 
 
 def test_a_log_dir_that_was_closed_starts_as_it_is(log_dir: Path) -> None:

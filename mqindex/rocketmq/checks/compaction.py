@@ -20,11 +20,23 @@ from mqindex.rocketmq.checks.start_files import Entry, listed
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import subdirectories
+from mqindex.rocketmq.queue.queue_names import QueueName
 
-__all__ = ["COMPACTION_SINCE", "CompactionFault", "compaction_faults", "compaction_is_on", "compaction_not_compared"]
+__all__ = [
+    "COMPACTION_SINCE",
+    "CompactionFault",
+    "compacted_queues",
+    "compacted_topics",
+    "compaction_faults",
+    "compaction_is_on",
+    "compaction_not_compared",
+    "compaction_not_written",
+    "queue_path",
+]
 
 COMPACTION_SINCE: Final = (5, 1, 0)
 _LOG, _QUEUES = "compactionLog", "compactionCq"
+_POLICY: Final = "COMPACTION"
 _REPLACED: Final = ".delete"
 _QUEUE_ID: Final = re.compile(r"[+-]?\d+")
 
@@ -47,9 +59,42 @@ def compaction_is_on(options: StoreOptions) -> bool:
 def compaction_not_compared(options: StoreOptions) -> Finding | None:
     """That there is something which is not read; None: there is no compacted topic."""
     home = os.path.join(options.root, "compaction")
-    if any(subdirectories(os.path.join(home, name)) for name in (_LOG, _QUEUES)) or _is_configured(options):
+    if any(subdirectories(os.path.join(home, name)) for name in (_LOG, _QUEUES)) or compacted_topics(options):
         return catalogue.COMPACTION_NOT_COMPARED.finding(home)
     return None
+
+
+def compaction_not_written(options: StoreOptions) -> list[Finding]:
+    """The same of a rebuild."""
+    home = os.path.join(options.root, "compaction")
+    on = compaction_is_on(options) and compacted_topics(options)
+    return [catalogue.COMPACTION_NOT_WRITTEN.finding(home)] if on else []
+
+
+def compacted_topics(options: StoreOptions) -> frozenset[str]:
+    """Those of the configuration; where that is missing or cannot be read, those that have files."""
+    try:
+        configured = read_topic_configs(os.path.join(options.root, "config"))
+    except (FormatError, OSError):  # that is told by itself
+        configured = {}
+    if configured:
+        compacted = (name for name, config in configured.items() if config.attributes.get("cleanup.policy") == _POLICY)
+        return frozenset(compacted)
+    return frozenset(topic for topic, _ in compacted_queues(options))
+
+
+def compacted_queues(options: StoreOptions) -> Iterator[QueueName]:
+    """The queues that have a directory in compactionCq, by whatever name."""
+    for topic in subdirectories(os.path.join(options.root, "compaction", _QUEUES)):
+        for path in subdirectories(topic):
+            number = _queue_id(os.path.basename(path))
+            if number is not None:
+                yield os.path.basename(topic), number
+
+
+def queue_path(options: StoreOptions, name: QueueName) -> str:
+    """A queue's directory in compactionCq."""
+    return os.path.join(options.root, "compaction", _QUEUES, name[0], str(name[1]))
 
 
 def compaction_faults(options: StoreOptions) -> Iterator[CompactionFault]:
@@ -119,11 +164,3 @@ def _have_one_length(files: Sequence[Entry]) -> bool:
 
 def _files(directory: str) -> list[Entry]:
     return [one for one in listed([directory]) if not one.directory and one.size]
-
-
-def _is_configured(options: StoreOptions) -> bool:
-    try:
-        configured = read_topic_configs(os.path.join(options.root, "config"))
-    except (FormatError, OSError):  # that is told by itself
-        return False
-    return any(config.attributes.get("cleanup.policy") == "COMPACTION" for config in configured.values())

@@ -35,7 +35,7 @@ from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import is_rocksdb
 
-__all__ = ["NOT_KNOWN", "OFFSET_SINCE", "Recovery", "needs_offset", "recoveries"]
+__all__ = ["NOT_KNOWN", "OFFSET_SINCE", "Recovery", "needs_offset", "reach_of_queues", "recoveries"]
 
 _OLDEST = (4, 1, 0)
 _QUEUES_SINCE = (5, 3, 2)
@@ -130,7 +130,7 @@ def _versions(found: Survey) -> tuple[Version, ...]:
 def _after_clean_end(found: Survey, files: Sequence[Entry], version: Version) -> Recovery:
     if version < _QUEUES_SINCE:
         return Recovery(False, number_of(files[-RECOVERED_FILES:][0]))
-    options, reach = found.options, _reach_of_queues(found.options, number_of(files[-1]))
+    options, reach = found.options, reach_of_queues(found.options, number_of(files[-1]))
     if version < _FILES_SINCE:
         reached = (start for start in map(number_of, files[::-1]) if start <= reach)
         return Recovery(False, next(reached, number_of(files[0])))
@@ -163,7 +163,7 @@ def _newest_that(
     return next((one for one, head in heads if head and head.store_timestamp and matches(head)), looked_at[-1])
 
 
-def _reach_of_queues(options: StoreOptions, enough: int) -> int:
+def reach_of_queues(options: StoreOptions, enough: int = layout.MAX_TIMESTAMP) -> int:
     """Up to which phy offset the queues reach, -1 if they have no unit; any from `enough` on is as good as the last."""
     reach = -1
     for end in _ends_of_queues(options):

@@ -17,6 +17,7 @@ from mqindex.engines.tasks import run_one
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, store
 from mqindex.rocketmq.checks.check import Checked
+from mqindex.rocketmq.checks.compaction_lack import CompactionLack, find_lacks
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, check_files, conclude
 from mqindex.rocketmq.checks.entry_check import EntryRun, EntryStretch
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
@@ -34,11 +35,15 @@ __all__ = ["StoreDiagnosis", "diagnose_store", "of_the_log_as_read"]
 
 @dataclass(frozen=True, slots=True)
 class StoreDiagnosis:
-    """What is right and wrong with index and consume queues. `walked`: the log, as it was read for that."""
+    """What is right and wrong with index and consume queues. `walked`: the log, as it was read for that.
+
+    `lacks`: what compacted topics lack.
+    """
 
     index: Diagnosis
     queues: QueueDiagnosis
     walked: Walked
+    lacks: tuple[CompactionLack, ...] = ()
 
 
 def diagnose_store(
@@ -77,7 +82,7 @@ def diagnose_store(
     index = replace(index, findings=(*index.findings, *find_unknown_tags(engine, index)))
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
     run_one(engine, partial(refuse_entries_after, found.options), _after_end(checked, queues), "look after the log")
-    return StoreDiagnosis(index, queues, walked)
+    return StoreDiagnosis(index, queues, walked, find_lacks(engine, walked, reads))
 
 
 def _after_end(checked: Sequence[Checked], queues: QueueDiagnosis) -> list[int]:

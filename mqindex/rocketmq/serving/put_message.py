@@ -43,12 +43,18 @@ class QueueNumbers:
     """
 
     def __init__(
-        self, queues: ConsumeQueueTable, rules: QueueRules, *, multi_dispatch: bool, batch_topics: frozenset[str]
+        self,
+        queues: ConsumeQueueTable,
+        rules: QueueRules,
+        *,
+        multi_dispatch: bool,
+        batch_topics: frozenset[str],
+        compacted_topics: frozenset[str],
     ) -> None:
         self._queues = queues
         self._rules = rules
         self._multi_dispatch = multi_dispatch
-        self._batch_topics = batch_topics
+        self._batch_topics, self._compacted_topics = batch_topics, compacted_topics
         self._next: dict[QueueName, int] = {}
 
     def number(self, messages: Sequence[NewMessage]) -> NumberedMessages:
@@ -104,6 +110,10 @@ class QueueNumbers:
                 raise ValueError(f"topic: expected the name of a queue, got {queue[0][:80]!r} {queue[1]}: {problem}")
             if queue[0] in self._batch_topics:
                 raise ValueError(f"topic: expected one with simple queues, got {queue[0]}, whose queues are batched")
+            if queue[0] in self._compacted_topics:
+                raise ValueError(
+                    f"topic: expected one that is not compacted, got {queue[0]}: only its broker adds to it"
+                )
             there = self._queues.get(*queue)
             offset = 0 if there is None else there.max_offset_in_queue
             self._next[queue] = offset

@@ -20,6 +20,7 @@ from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.whole_file import have_file
 from mqindex.rocketmq import store
+from mqindex.rocketmq.checks.compaction import compacted_topics, compaction_is_on
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
@@ -71,6 +72,10 @@ class PutMessagesResult(NamedTuple):
     queue_offsets: npt.NDArray[np.int64]
 
 
+class _LeftBehindError(FileStateError):
+    """A message may be left that goes to a batch queue, or to a compacted topic: that takes a repair, or a broker."""
+
+
 class StoreWriter(Closable):
     """Log, queues and index of one store, open for writing. Safe from several threads.
 
@@ -105,6 +110,10 @@ class StoreWriter(Closable):
             for name in self.queues:
                 self.queues[name]  # errors are raised here, before anything is written
         refuse_entries_after(options, _after_end(self.index, self.queues, self.log.max_phy_offset))
+        compacted = compacted_topics(options) if compaction_is_on(options) else frozenset()
+        first = functools.partial(_first_to_dispatch, options, self.index, self.queues, found)
+        if (batch_topics or compacted) and first() < self.log.max_phy_offset:
+            raise _LeftBehindError("messages are left to dispatch, also to other places", path=options.root)
         self._mark.set()
         self.queues.truncate_dirty_logic_files(self.log.max_phy_offset)
         if self.log.min_phy_offset > 0:
@@ -116,12 +125,17 @@ class StoreWriter(Closable):
                 self.queues,
                 tags=found.tags.newest,
                 rules=rules,
-                start=_first_to_dispatch(options, self.index, self.queues, found),
+                start=first(),
                 batch_topics=batch_topics,
             )
         )
         self._new_numbers = functools.partial(
-            QueueNumbers, self.queues, rules, multi_dispatch=options.multi_dispatch is True, batch_topics=batch_topics
+            QueueNumbers,
+            self.queues,
+            rules,
+            multi_dispatch=options.multi_dispatch is True,
+            batch_topics=batch_topics,
+            compacted_topics=compacted,
         )
         self._numbers: QueueNumbers | None = None  # made after dispatch, so that no message is left uncounted
         self._rules = write_rules(options)
@@ -145,7 +159,7 @@ class StoreWriter(Closable):
             _mend(options)
         try:
             return cls._opened_once(options)
-        except LogChangedError:
+        except (LogChangedError, _LeftBehindError):
             _mend(options)
             return cls._opened_once(options)
 
