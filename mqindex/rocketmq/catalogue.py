@@ -15,6 +15,7 @@ _REWRITE_INDEX = "`mqindex repair` replaces this file from the log"
 _REWRITE_QUEUE = "`mqindex repair` writes this queue's files from the log"
 _MORE_LOG = "if another volume or a DLedger log has the log's later part, bring it back before either"
 _RESTORE = "restore the file from a copy or a replica, where there is one"
+_OTHER_LENGTH = "if the setting is another, give it with --broker-conf; if the file was cut, restore it"
 _OWN_DIRECTORY = "move it elsewhere, or give the log a directory of its own below the volume's root"
 _NO_START = "a broker without any queue reads its log again when it starts, but 5.5.0 left out the log's first file"
 
@@ -23,7 +24,7 @@ _NO_START = "a broker without any queue reads its log again when it starts, but 
 
 STRAY_LOG_FILE = Kind("stray-log-file", "error",
     "A file or directory that is not a log file is in the log's directory, and no broker starts (5.1 and later "
-    "ignore directories).",
+    "ignore directories; brokers before 4.5 load nothing after it).",
     f"{{who}} refuses to start: {_OWN_DIRECTORY}")
 LOADED_AS_LOG_FILE = replace(STRAY_LOG_FILE,
     hint=f"a broker loads it as a log file, after all others by its name: {_OWN_DIRECTORY}")
@@ -31,18 +32,21 @@ DUPLICATE_LOG_FILE = replace(STRAY_LOG_FILE,
     hint="a broker loads both, one after the other: move the one that is incomplete elsewhere")
 STRAY_QUEUE_FILE = Kind("stray-queue-file", "error",
     "A file or directory that is not a file of the queue is in its directory, and no broker starts (5.1 and later "
-    "ignore directories).",
+    "ignore directories; brokers before 4.5 load nothing after it).",
     "{who} refuses to start: move it elsewhere")
 IGNORED_QUEUE_FILE = replace(STRAY_QUEUE_FILE, severity="warning", hint="the broker ignores it")
 LOG_FILE_EMPTY = Kind("log-file-empty", "error",
-    "A log file has no bytes, and brokers before 5.1.3 do not start.",
+    "A log file has no bytes, and brokers from 4.5 to 5.1.2 do not start.",
     "{who} refuses to start: delete it")
 QUEUE_FILE_EMPTY = Kind("queue-file-empty", "error",
-    "A file of a queue has no bytes, and brokers before 5.1.3 do not start.",
+    "A file of a queue has no bytes, and brokers from 4.5 to 5.1.2 do not start.",
     "{who} refuses to start: delete it")
 LOG_FILE_LENGTH = Kind("log-file-length", "error",
-    "The length of a log file is not mappedFileSizeCommitLog, and no broker starts.",
-    "{who} refuses to start: if the setting is another, give it with --broker-conf; if the file was cut, restore it")
+    "The length of a log file is not mappedFileSizeCommitLog, and no broker starts (before 4.5 it starts without this "
+    "file and all after it, and writes over them).",
+    f"{{who}} refuses to start: {_OTHER_LENGTH}")
+LOG_FILES_NOT_LOADED = replace(LOG_FILE_LENGTH,
+    hint=f"the broker starts without this file and {{files}}, and writes over them: before it, {_OTHER_LENGTH}")
 QUEUE_TYPE = Kind("queue-type", "error",
     "The type of a queue is not the type of its topic, and brokers 5.0 and later do not start.",
     "the broker refuses to start: restore config/topics.json, or move this directory elsewhere")
@@ -265,8 +269,9 @@ TOPIC_DELETED = Kind("topic-deleted", "warning",
     "it was deleted, and its messages are in no queue until they expire; repair leaves it. If it was not, restore "
     "config/topics.json first")
 QUEUE_SIZE = Kind("queue-size", "error",
-    "The length of a queue's file is not the one that the broker has set, and no broker starts.",
-    f"a broker refuses to start; {_REWRITE_QUEUE}")
+    "The length of a queue's file is not the one that the broker has set, and no broker starts (before 4.5 it starts "
+    "without this file and all after it in its queue, and writes over them).",
+    f"a broker refuses to start, or loses units before 4.5; {_REWRITE_QUEUE}")
 OTHER_QUEUE_SIZE = replace(QUEUE_SIZE, hint="{who} refuses to start: is the setting another?")
 QUEUE_FILE_MISSING = Kind("queue-file-missing", "error",
     "One or more files are missing inside a queue.",

@@ -52,6 +52,7 @@ from mqindex.rocketmq.rocksdb import config_in_rocksdb
 
 __all__ = ["check_start"]
 
+_COMPARED_SINCE = (4, 5, 0)  # before, a start goes on without the first file of another length and all after it
 _DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is skipped
 _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
 _WAITS_SINCE, _WAITS_NOT_SINCE = (4, 5, 0), (5, 0, 0)  # a start waits until the log is dispatched to its end
@@ -60,6 +61,7 @@ _ABORT, _ABORT_SINCE = ("abort", "abort.bak"), (5, 0, 0)  # a start writes its p
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
 _EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
 _LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
+_COMPARING = f"{version_text(_COMPARED_SINCE)} and later"
 _QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _BATCH = "BatchCQ"
 
@@ -114,6 +116,8 @@ class _Look(StartLook):
 
     def at_recovery(self) -> None:
         """At the first bad record that it reads, a broker cuts the log and deletes all later files."""
+        if self._cuts:  # as it does not load all
+            return
         spans = self._found.spans
         log_end = spans[-1].stop if spans else 0
         cuts = {one.end: one for one in self._reads if self._found.min_phy_offset <= one.end < log_end}
@@ -179,6 +183,8 @@ class _Look(StartLook):
     def _load(self, entries: Sequence[Entry], size: int | None, what: str) -> None:
         """`MappedFileQueue.doLoad`; `what`: whose files; other checks make the findings of a "simple queue"."""
         stray = _STRAY.get(what)
+        if self._broker.is_before(_COMPARED_SINCE) and size is not None:
+            entries = self._loaded(entries, size, what)
         self._files += [one for one in entries if not one.directory]
         for at, one in enumerate(entries):
             if one.directory:
@@ -200,6 +206,23 @@ class _Look(StartLook):
             elif what == "log" and at and entries[at - 1].name == one.name:
                 expected, got = "one file of this name", entries[at - 1].path
                 self._findings.append(catalogue.DUPLICATE_LOG_FILE.finding(one.path, expected=expected, got=got))
+
+    def _loaded(self, entries: Sequence[Entry], size: int, what: str) -> Sequence[Entry]:
+        """What a broker before 4.5 loads: it starts without the first file of another length and all after it.
+
+        It takes them as not there, and writes over them. Source: RocketMQ 4.3.2 and 4.4.0 `MappedFileQueue.load`.
+        """
+        loaded = list(takewhile(lambda one: one.size == size, entries))
+        left = [one for one in entries[len(loaded) :] if is_log_file(one) and one.size]
+        if what == "log" and left and not self._running:
+            other = entries[len(loaded)]
+            later = plural(sum(one is not other for one in left), "later file")
+            self._cuts.append(left[0].path)
+            self._messages = None
+            kind = catalogue.LOG_FILES_NOT_LOADED
+            got = "a directory" if other.directory else other.size
+            self._findings.append(kind.finding(other.path, expected=size, got=got, files=later))
+        return loaded
 
     def _require_known(self, length: _Length, directories: Iterable[Sequence[Entry]]) -> None:
         """Nobody knows whether a broker takes files whose length is neither given nor shown, nor its default."""
@@ -231,7 +254,8 @@ class _Look(StartLook):
         stops = True if since is None else self._broker.is_before(since)
         if stops is False:
             return
-        brokers = "every" if since is None or self._broker.known else f"before {version_text(since)}"
+        unknown = _COMPARING if since is None else f"before {version_text(since)}"
+        brokers = "every" if self._broker.known else unknown
         self._stop(one.path, reason, brokers, stops)
         if kind is None:
             return
