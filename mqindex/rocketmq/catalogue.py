@@ -46,7 +46,7 @@ LOG_FILE_LENGTH = Kind("log-file-length", "error",
     "file and all after it, and writes over them).",
     f"{{who}} refuses to start: {_OTHER_LENGTH}")
 LOG_FILES_NOT_LOADED = replace(LOG_FILE_LENGTH,
-    hint=f"the broker starts without this file and {{files}}, and writes over them: before it, {_OTHER_LENGTH}")
+    hint=f"the broker starts without this file and {{files}}, and writes over them; do this before: {_OTHER_LENGTH}")
 QUEUE_TYPE = Kind("queue-type", "error",
     "The type of a queue is not the type of its topic, and brokers 5.0 and later do not start.",
     "the broker refuses to start: restore config/topics.json, or move this directory elsewhere")
