@@ -114,6 +114,7 @@ def rebuild(
     Notes
     -----
     `out` appears by one rename, complete and on the disk, or not at all.
+    `hash_slot_count` is what brokers from 4.7.1 on write, the used slots; earlier ones count every entry there.
     A unit is at its message's own queue offset; holes that damage of the log left are blank units, and a finding.
     Source: RocketMQ 4.9.3 `IndexService.buildIndex`, `IndexFile.putKey`, `ConsumeQueue.putMessagePositionInfo`,
     `ConsumeQueueExt.put`, `CommitLog.checkMessageAndReturnSize`; 5.5.0 for the entries of TAGS.

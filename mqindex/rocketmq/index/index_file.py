@@ -404,8 +404,8 @@ class IndexFile(SingleCalls, Closable):
         -------
         IndexHeader
             A tuple of int: `begin_timestamp` and `end_timestamp`, ms since the epoch, of the first entry and of the
-            last; `begin_phy_offset` and `end_phy_offset`, bytes, of the same two; `hash_slot_count`, the used slots;
-            `index_count`, the number of the next entry, 1 without any.
+            last; `begin_phy_offset` and `end_phy_offset`, bytes, of the same two; `hash_slot_count`, the used slots
+            (brokers up to 4.7.0 count entries); `index_count`, the number of the next entry, 1 without any.
 
         Notes
         -----
