@@ -103,6 +103,10 @@ LOG_CUT_AT_NEXT_START = Kind("log-cut-at-next-start", "error",
 LOG_CUT_FOR_A_CRC = replace(LOG_CUT_AT_NEXT_START,
     hint="{who} cuts the log here and deletes {messages} and {files}, unless checkCRCOnRecover=false is set: before "
          f"it, {_RESTORE}")
+LOG_NOT_CONFIRMED = Kind("log-not-confirmed", "error",
+    "With duplicationEnable=true and no controller nothing of the log is confirmed when a broker starts: 4.9.3 waited "
+    "for ever, and 5.5.0 wrote over its log from the beginning.",
+    "set duplicationEnable=false before the start")
 NOT_A_FILE = Kind("not-a-file", "error",
     "A directory is in the place of a small file that a broker writes when it starts, and brokers 5.0 and later do not "
     "start.",

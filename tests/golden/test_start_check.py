@@ -303,6 +303,19 @@ def test_brokers_before_4_5_start_with_what_is_after_the_log(store: Path, name: 
     assert (report.ok, start_of(report)) == (True, Start(True, lock="free"))
 
 
+@pytest.mark.parametrize("version", ["4.9.3", "5.5.0"])
+def test_a_log_of_which_nothing_is_confirmed(store: Path, version: str) -> None:
+    """It was "yes, delete nothing": 4.9.3 never ended its start, and 5.5.0 wrote its next message at phy offset 0."""
+    first = str(log_paths(store)[0])
+    switches = {"duplicationEnable": "true"}
+    report = verify(store, broker_version=version, config=switches)
+    start = start_of(report)
+    assert (report.ok, start.starts, start.cuts, start.messages_deleted) == (False, None, (first,), None)
+    assert [one.path for one in told(report, "log-not-confirmed")] == [first]
+    other = verify(store, broker_version=version, config={**switches, "enableControllerMode": "true"})
+    assert (told(other, "log-not-confirmed"), start_of(other).starts) == ([], True)
+
+
 def test_brokers_before_4_5_load_no_log_after_a_stray_file(store: Path) -> None:
     stray, (first, _) = store / "commitlog" / ".nfs0001", log_paths(store)
     stray.write_bytes(bytes(10))

@@ -83,6 +83,7 @@ def check_start(found: Survey, reads: Sequence[Recovery] | None = None) -> Start
     look.at_log()
     look.at_recovery()
     look.at_log_end()
+    look.at_confirmed()
     look.at_queues()
     look.at_index()
     look.at_side_files()
@@ -145,6 +146,18 @@ class _Look(StartLook):
             messages=plural(one.messages, "message"),
             files=plural(later, "later file"),
         )
+
+    def at_confirmed(self) -> None:
+        """What real brokers did: 4.9.3 never ended its start, 5.5.0 wrote over its log; of others it is not known."""
+        options = self._options
+        if not options.is_on("duplicationEnable") or options.is_on("enableControllerMode") or not self._found.spans:
+            return
+        first = self._found.spans[0].path
+        self._stop(first, "nothing of the log is confirmed", "with duplicationEnable=true", None, option=None)
+        self._cuts.append(first)
+        self._messages = None
+        kind = catalogue.LOG_NOT_CONFIRMED
+        self._findings.append(kind.finding(first, expected="duplicationEnable=false", got="true"))
 
     def at_log_end(self) -> None:
         """From a full last file a broker goes on to the next one there is, and dispatch does not get over a hole."""
