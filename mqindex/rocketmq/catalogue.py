@@ -183,7 +183,9 @@ INDEX_FAULTS: Final[Mapping[str, Kind]] = {
     }.items()
 } | {
     "hash_slot_count": Kind(
-        "index-hash-slot-count", "warning", "The header's count of used slots is wrong; nothing ever reads it."
+        "index-hash-slot-count", "warning", "The header's count of used slots is wrong; nothing ever reads it.",
+        "no broker reads it; brokers before 4.7.1 count entries there, so that one file which two brokers wrote may "
+        "have any count between"
     )
 }
 """By the names of `IndexFile.check`."""
