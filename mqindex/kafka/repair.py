@@ -41,7 +41,8 @@ def repair(
     Index files that mislead nobody stay untouched, also where a rebuild would write others. A lost, empty or wrong
     `.index`, `.timeindex` or `.txnindex` is written as a broker's recovery writes it; the other indexes of its segment
     stay. What no broker brings back is brought back too: a `.timeindex` alone, and a transaction index after a clean
-    stop. A log is never changed: a torn tail stays a finding, and the broker cuts it.
+    stop. A log is never changed: a torn tail stays a finding, and the broker cuts it. Where it does so only for want of
+    the `.index`, that stays missing.
 
     Parameters
     ----------

@@ -29,6 +29,7 @@ from mqindex.kafka import (
 )
 from mqindex.kafka.log.active_segment import greatest_timestamp
 from tests.support.golden_kafka import PartitionCase
+from tests.support.kafka_log_dir import closed_log_dir, look, names, unclean
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, snapshot
 
 ONE = LocalEngine(1)
@@ -660,6 +661,86 @@ def test_a_torn_tail_is_told_and_stays(partition: Path) -> None:
     first = min(partition.glob("*.log"))
     first.write_bytes(first.read_bytes() + bytes(100))  # behind it nothing of the segment is read
     assert "error" in {one.severity for one in verify(partition, **INTERVAL).findings if one.path == str(first)}
+
+
+def spoil(log: Path, how: str) -> None:
+    """The log's end: `zeros` or a part of a batch after it, or a `last` or `first` batch with a wrong checksum."""
+    data = bytearray(log.read_bytes())
+    if how == "zeros":
+        data += bytes(500)
+    elif how == "torn":
+        data = data[:-5]
+    else:
+        data[-1 if how == "last" else 40] ^= 1
+    log.write_bytes(data)
+
+
+BAD_ENDS = pytest.mark.parametrize("how", ["zeros", "torn", "last"])
+
+
+@BAD_ENDS
+@pytest.mark.parametrize("number", [1, 2], ids=["inner", "newest"])
+def test_an_index_whose_want_lets_a_broker_cut_the_log_is_left_missing(how: str, number: int, tmp_path: Path) -> None:
+    """Brokers 2.8.2 to 3.9.1 cut such a log as they load it. With the index they do not start, or serve what is bad."""
+    log_dir = closed_log_dir(tmp_path)
+    log = sorted((log_dir / "topic-0").glob("*.log"))[number]
+    spoil(log, how)
+    log.with_suffix(".index").unlink()
+    before = tree(log_dir)
+    report = repair(log_dir, engine=ONE)
+    assert (report.actions, tree(log_dir)) == ([], before)
+    (lost,) = [one for one in report.findings if one.kind == "offset-index-missing"]
+    assert lost.severity == "error"
+    assert "cuts its log where it is bad" in lost.hint
+    (bad,) = [one for one in report.findings if one.path == str(log) and one.kind != "log-end"]
+    assert ".kafka_cleanshutdown" not in bad.hint
+    assert "later segment" not in bad.hint
+    _, start = look(log_dir)
+    assert (start.starts, names(start.cuts), start.deletes) == (True, [log.name], ())
+
+
+@pytest.mark.parametrize("how", ["zeros", "torn", "last", "first"])
+def test_an_index_that_makes_a_broker_drop_all_later_segments_is_left_missing(how: str, tmp_path: Path) -> None:
+    """After an unclean stop: without it the log is cut as it is loaded, and its recovery has nothing to cut."""
+    log_dir = closed_log_dir(tmp_path)
+    unclean(log_dir, "0\n1\ntopic 0 10\n")
+    log = sorted((log_dir / "topic-0").glob("*.log"))[1]
+    spoil(log, how)
+    log.with_suffix(".index").unlink()
+    assert repair(log_dir, engine=ONE).actions == []
+    _, start = look(log_dir)
+    assert (start.starts, names(start.cuts), start.deletes) == (True, [log.name], ())
+
+
+@pytest.mark.parametrize(("stop", "number"), [("clean", 1), ("clean", 2), ("flushed", 1)])
+def test_an_index_that_keeps_good_batches_behind_a_bad_one_is_written(stop: str, number: int, tmp_path: Path) -> None:
+    log_dir = closed_log_dir(tmp_path)
+    if stop == "flushed":
+        unclean(log_dir, "0\n1\ntopic 0 19\n")
+    log = sorted((log_dir / "topic-0").glob("*.log"))[number]
+    spoil(log, "first")
+    log.with_suffix(".index").unlink()
+    assert f"write topic-0/{log.stem}.index" in repair(log_dir, engine=ONE).actions
+    _, start = look(log_dir)
+    assert (start.starts, start.cuts, start.deletes) == (True, (), ())
+
+
+@BAD_ENDS
+def test_a_broker_before_2_3_makes_no_lost_index_and_gets_one(how: str, tmp_path: Path) -> None:
+    log_dir = closed_log_dir(tmp_path)
+    log = max((log_dir / "topic-0").glob("*.log"))
+    spoil(log, how)
+    log.with_suffix(".index").unlink()
+    assert f"write topic-0/{log.stem}.index" in repair(log_dir, kafka_version="2.2.2", engine=ONE).actions
+
+
+def test_what_is_bad_in_a_log_is_told_once(tmp_path: Path) -> None:
+    log_dir = closed_log_dir(tmp_path)
+    log = max((log_dir / "topic-0").glob("*.log"))
+    spoil(log, "zeros")
+    log.with_suffix(".timeindex").unlink()
+    told = [one for one in repair(log_dir, engine=ONE).findings if one.path == str(log)]
+    assert [(one.kind, one.severity) for one in told] == [("log-bad-length", "error")]
 
 
 def test_segments_that_overlap_are_told(partition: Path) -> None:

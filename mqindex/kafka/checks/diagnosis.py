@@ -93,6 +93,7 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False) 
             last=partition.is_last(files),
             clean=partition.clean,
             may_be_open=partition.may_be_open(files),
+            unflushed=partition.is_unflushed(files),
             ends=partition.ends(files),
             log_start=partition.log_start,
             deep=deep,
@@ -174,7 +175,9 @@ def _diagnosed(
         for number in wrong:
             _check_transactions(segments[number], replayed.aborted[number], seen.aborted[number], markers, partition)
     for segment in segments:
-        if segment.contradictory:
+        if segment.left:
+            segment.leave_to_recovery()
+        elif segment.contradictory:
             segment.leave_indexes()
         elif segment.files.is_swapping:
             segment.leave_to_exchange()

@@ -22,6 +22,7 @@ from mqindex.report import Finding
 
 __all__ = [
     "end_findings",
+    "ends_at_fault",
     "fills_index",
     "found_end",
     "has_grown",
@@ -255,6 +256,13 @@ def _read_on(segment: LogSegment, position: int, offset: int) -> tuple[int | Non
 
 def _length(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True)
+
+
+def ends_at_fault(path: str, made: Recovered) -> bool:
+    """Whether nothing that can be read follows the last good batch: what a recovery cuts is lost to readers anyway."""
+    if made.fault is None or made.fault[0] == "bad-length":
+        return True
+    return _is_zeros(path, made.valid_bytes) or _reaches_end(path, made.valid_bytes)
 
 
 def _is_zeros(path: str, start: int) -> bool:

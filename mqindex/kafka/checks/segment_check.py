@@ -23,6 +23,7 @@ from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.log_check import (
     end_findings,
+    ends_at_fault,
     fills_index,
     found_end,
     has_grown,
@@ -40,6 +41,7 @@ from mqindex.kafka.checks.threaded_recovery import recover_with_threads
 from mqindex.kafka.index.transaction_index import read_aborted
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.batches import batch_rows
+from mqindex.kafka.log.log_recovery import lost_indexes_are_made
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.leader_epochs import RUN
@@ -55,12 +57,16 @@ _LEFT_TO_EXCHANGE = (
     "left as it is: a broker that starts completes the exchange, with one of zeros where an .index is missing; "
     "`mqindex repair` writes it after that"
 )
+_LEFT_TO_RECOVERY = (
+    "left as it is: without an .index a broker that starts recovers this segment alone, and cuts its log where it is "
+    "bad; with one it would not start, drop every later segment, or serve what is bad"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentCheck:
     """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown;
-    `may_be_open`: as `Partition.may_be_open` has it. `log_start`: of its partition.
+    `may_be_open`, `unflushed`: as `Partition.may_be_open` and `is_unflushed` have it. `log_start`: of its partition.
 
     `ends`: offsets where it ended before. `threads`: how many processors are free. `counting`: what to count
     for a health report.
@@ -71,6 +77,7 @@ class SegmentCheck:
     last: bool
     clean: bool | None
     may_be_open: bool
+    unflushed: bool = False
     ends: tuple[int, ...] = ()
     log_start: int = 0
     deep: bool = False
@@ -88,7 +95,8 @@ class CheckedSegment:
     each other. `refusal`: why a broker's recovery fails on the log, `out_of_order`: because offsets go back,
     `overflows`: because one is too far above the base offset; `fills_index`: it fails with the given settings; `cut`:
     bytes that it cuts. `end`: the offset after its last good batch; `found_end`: what a broker takes for that without a
-    recovery, None: it fails; `read_until`: as `log_check.read_until` has it. `gone`: a broker deleted the segment
+    recovery, None: it fails; `read_until`: as `log_check.read_until` has it. `left`: it has no `.index`, and only
+    without one a broker that starts cuts it as it must. `gone`: a broker deleted the segment
     before it was read; `grew`: the log was written or cut meanwhile. `counted`: what it consists of; None: not asked
     for, or not to be read.
     """
@@ -115,6 +123,7 @@ class CheckedSegment:
     end: int = 0
     found_end: int | None = 0
     read_until: int | None = None
+    left: bool = False
     gone: bool = False
     grew: bool = False
     counted: CountedSegment | None = None
@@ -152,11 +161,17 @@ class CheckedSegment:
 
     def leave_to_exchange(self) -> None:
         """Write no index of a segment whose files a broker is exchanging: it puts others in their places."""
+        self._leave_all(_LEFT_TO_EXCHANGE)
+
+    def leave_to_recovery(self) -> None:
+        """Write no index of a segment that a broker recovers for the want of one: it writes them all."""
+        self._leave_all(_LEFT_TO_RECOVERY)
+
+    def _leave_all(self, hint: str) -> None:
         self.wrong = frozenset()
         places = {self.files.place_of(kind) for kind in IndexKind}
         self.findings = tuple(
-            replace(one, hint=_LEFT_TO_EXCHANGE) if one.path in places and one.severity == "error" else one
-            for one in self.findings
+            replace(one, hint=hint) if one.path in places and one.severity == "error" else one for one in self.findings
         )
 
 
@@ -252,8 +267,10 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             being_written = check.last and is_being_written(segment, made)
             done.cut = 0 if being_written else made.truncated_bytes
             closed = check.clean is True
+            done.left = _is_left_to_recovery(check, done, made)
+            last, kept = check.last or done.left, closed and not done.left
             done.findings += (
-                *log_findings(segment.path, made, last=check.last, closed=closed, being_written=being_written),
+                *log_findings(segment.path, made, last=last, closed=kept, being_written=being_written),
                 *end_findings(segment, made, check.ends, closed=closed),
             )
             done.events, done.epochs = events_in(segment, made, check.log_start), np.frombuffer(made.epochs, RUN)
@@ -281,6 +298,21 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
         done.refusal, done.out_of_order = error.what, isinstance(error, OutOfOrderError)
         _look_at_refused(check, error, done)
     return done
+
+
+def _is_left_to_recovery(check: SegmentCheck, done: CheckedSegment, made: Recovered) -> bool:
+    """Whether a broker recovers a segment when it loads it, for the want of an `.index`, and had better do so.
+
+    With one, the log keeps what is bad after a clean stop, or below the recovery point. Above that all later segments
+    are dropped when the log is cut, but none when it was cut as it was loaded. The last segment of an unclean stop is
+    cut in any case. Good batches behind a bad one are kept by an `.index`.
+    Source: Kafka 2.8.2 to 4.1.0 `LogLoader.loadSegmentFiles`, `recoverLog`.
+    """
+    if not (done.cut and done.lost_offsets() and lost_indexes_are_made(check.options.kafka_version)):
+        return False
+    if check.files.is_swapping or (check.last and check.clean is not True):
+        return False
+    return check.unflushed or ends_at_fault(check.files.log, made)
 
 
 def _look_at_refused(check: SegmentCheck, error: MQIndexError, done: CheckedSegment) -> None:

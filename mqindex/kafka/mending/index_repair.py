@@ -134,9 +134,11 @@ def _change(files: SegmentFiles, kind: IndexKind, source: str | None) -> Change:
 def _report_recovered(report: RepairReport, segments: Sequence[RecoveredSegment]) -> None:
     report.entries += sum(segment.entries for segment in segments)
     report.fsync_seconds += sum(segment.fsync_seconds for segment in segments)
-    known = {(one.kind, one.path, one.at) for one in report.findings}  # with the hint for how the broker was stopped
+    known = {
+        (one.path, one.at) for one in report.findings
+    }  # said of how the broker was stopped, perhaps as another kind
     found = [finding for segment in segments for finding in segment.findings]
-    report.findings += [one for one in found if (one.kind, one.path, one.at) not in known]
+    report.findings += [one for one in found if (one.path, one.at) not in known]
 
 
 def _after_repair(finding: Finding, written: set[str]) -> Finding:

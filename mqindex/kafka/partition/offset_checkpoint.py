@@ -26,6 +26,7 @@ __all__ = [
     "read_checkpoint",
     "read_offsets",
     "readable_offsets",
+    "recovery_points",
     "split_fields",
     "start_before",
     "text_lines",
@@ -103,6 +104,11 @@ def log_start_offsets(log_dir: str) -> Offsets:
     """
     known = readable_offsets(os.path.join(log_dir, "log-start-offset-checkpoint"))
     return {name: max(offset, 0) for name, offset in known.items()}
+
+
+def recovery_points(log_dir: str) -> Offsets:
+    """Up to where the logs of a log dir were on the disk; one that is not in it, up to 0. As `log_start_offsets`."""
+    return readable_offsets(os.path.join(log_dir, "recovery-point-offset-checkpoint"))
 
 
 def log_start_offset(directory: str) -> int:

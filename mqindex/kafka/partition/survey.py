@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ from mqindex.kafka.partition.log_dir import (
     partitions_of,
     was_clean,
 )
-from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offsets
+from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offsets, recovery_points
 from mqindex.kafka.partition.partition_files import OtherName, PartitionFiles, SegmentFiles, other_names, while_files_go
 from mqindex.kafka.partition.producer_state import OpenTransactions, loaded_state, open_transactions_at
 from mqindex.report import Finding, Report
@@ -64,6 +64,7 @@ class Partition:
     `name`: its directory's. `options`: what holds for it of those given. `clean`: the result of `was_cleanly_closed`.
     `next_base`: the base offset of the segment after the last of `segments`; None: there is none. `loaded`: the
     producers' state that the next start loads, as `loaded_state` has it; None: it is made from the log, or unknown.
+    `recovery_point`: up to where the log was on the disk, as a checkpoint says.
     """
 
     path: str
@@ -77,6 +78,7 @@ class Partition:
     clean: bool | None
     next_base: int | None = None
     loaded: tuple[int, OpenTransactions] | None = None
+    recovery_point: int = 0
 
     def may_be_open(self, files: SegmentFiles) -> bool:
         """Whether a broker may have left a segment's indexes as it writes them, with zeros behind their entries.
@@ -89,6 +91,16 @@ class Partition:
     def is_last(self, files: SegmentFiles) -> bool:
         """Whether one of `segments` is the partition's last."""
         return self.next_base is None and files.base_offset == self.segments[-1].base_offset
+
+    def is_unflushed(self, files: SegmentFiles) -> bool:
+        """Whether a broker that was not stopped cleanly recovers a segment, whatever indexes it has.
+
+        Source: Kafka 4.1.0 `LogLoader.recoverLog`.
+        """
+        if self.clean is not False:
+            return False
+        flushed = [each.base_offset for each in self.segments if each.base_offset <= self.recovery_point]
+        return files.base_offset >= max(flushed, default=0)
 
     def ends(self, files: SegmentFiles) -> tuple[int, ...]:
         """Where the last segment has ended before, by the snapshots that a broker wrote when it stopped."""
@@ -129,7 +141,7 @@ def survey(order: Order) -> Survey:
     single = is_partition(root)
     found = [one for one in partitions_at(root) if single or one.state != "delete"]
     log_dir = log_dir_of(root)
-    clean, starts = was_clean(log_dir), log_start_offsets(log_dir)
+    clean, starts, points = was_clean(log_dir), log_start_offsets(log_dir), recovery_points(log_dir)
     partitions, findings = [], []
     for one in found:
         start = starts.get(entry_name(one.path), 0)
@@ -141,7 +153,7 @@ def survey(order: Order) -> Survey:
                 raise
             findings.append(catalogue.PARTITION_GONE.finding(one.path))
         else:
-            partitions.append(partition)
+            partitions.append(replace(partition, recovery_point=points.get(entry_name(one.path), 0)))
             findings += more
     return Survey(root, log_dir, single, order.options, tuple(partitions), tuple(findings))
 
