@@ -317,6 +317,8 @@ LOG_LOST = Kind("log-lost", "error",
 META_PROPERTIES = Kind("meta-properties", "error",
     "The log dir's meta.properties cannot be read, and no broker starts.",
     "restore the file; every log dir of a broker has the same ids")
+PROPERTIES_INCOMPLETE = replace(META_PROPERTIES, severity="warning",
+    hint="a broker with KRaft, as every one from 4.0 on, does not start; one with ZooKeeper completes the file")
 PROPERTIES_MISSING = Kind("meta-properties-missing", "error",
     "The log dir has no meta.properties: a broker with KRaft, as every one from 4.0 on, does not start.",
     "restore the file: it is needed in every log dir of a broker; one with ZooKeeper writes it itself")

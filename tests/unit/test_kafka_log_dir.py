@@ -152,7 +152,7 @@ def test_properties_that_no_broker_reads_stop_it(content: str, log_dir: Path) ->
     "content",
     [
         "broker.id=3\nversion=0\ncluster.id=x\n",
-        "",
+        "broker.id=3\ncluster.id=x\n",
         "version : 1\ncluster.id x\nnode.id = 4\n",
         "version=1\rcluster.id=a\x85b\r\nnode.id=\\\n\t4",
         "ver\\u0073ion=1\ncluster.id=a\nnode.id=4\ndirectory.id=zFDWe4lDHgAC9Rh7SXNPqA==\n",
@@ -164,6 +164,40 @@ def test_properties_of_older_brokers_are_read(content: str, log_dir: Path) -> No
 
 
 RAFT = ["bootstrap.checkpoint", "__cluster_metadata-0"]
+
+
+@pytest.mark.parametrize(
+    ("version", "made", "starts", "severities"),
+    [
+        (None, [], None, ["warning"]),  # the broker may have ZooKeeper
+        ("3.9.1", [], None, ["warning"]),
+        ("3.6.2", RAFT[:1], False, ["error"]),
+        ("4.1.0", [], False, ["error"]),
+        ("2.2.2", [], True, []),
+    ],
+)
+@pytest.mark.parametrize(
+    ("content", "lacking"),
+    [
+        ("", "no cluster.id"),
+        ("version=0\nbroker.id=1\n", "no cluster.id"),
+        ("version=0\ncluster.id=a\n", "no broker.id"),
+        ("node.id=1\ncluster.id=a\n", "no broker.id"),  # the line with the version was lost
+    ],
+)
+def test_incomplete_properties_stop_a_broker_without_zookeeper(
+    content: str, lacking: str, version: str | None, made: list[str], starts: bool | None, severities: list[str],
+    log_dir: Path,
+) -> None:  # fmt: skip
+    """3.6.2, 3.9.1 and 4.1.0 with KRaft stop at each of these, 2.8.2 with ZooKeeper starts."""
+    (log_dir / "meta.properties").write_text(content)
+    for name in made:
+        (log_dir / name).touch()
+    report = verify(log_dir, kafka_version=version, engine=ONE)
+    found = [(one.kind, one.severity, one.got) for one in report.findings if one.path.endswith("meta.properties")]
+    assert found == [("meta-properties", severity, lacking) for severity in severities]
+    assert report.start is not None
+    assert report.start.starts is starts
 
 
 @pytest.mark.parametrize(

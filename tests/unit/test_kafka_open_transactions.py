@@ -10,6 +10,7 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.kafka import repair, verify
 from mqindex.report import Finding
+from tests.support.kafka_log_dir import PROPERTIES
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter, snapshot
 
 ONE = LocalEngine(1)
@@ -32,8 +33,8 @@ def partition(tmp_path: Path) -> Path:
     snapshot(writer.directory / f"{15:020d}.snapshot", (7, 13))
     snapshot(writer.directory / f"{17:020d}.snapshot", (7, 13))
     (writer.directory / "leader-epoch-checkpoint").write_text("0\n1\n0 10\n")
-    for name in (".kafka_cleanshutdown", "meta.properties"):
-        (tmp_path / "logs" / name).touch()
+    (tmp_path / "logs" / ".kafka_cleanshutdown").touch()
+    (tmp_path / "logs" / "meta.properties").write_text(PROPERTIES)
     return writer.directory
 
 

@@ -19,7 +19,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk, lock
 from mqindex.kafka import catalogue
-from mqindex.kafka.checks.start_ids import id_text, topic_id_of, wrong_property
+from mqindex.kafka.checks.start_ids import id_text, missing_property, topic_id_of, wrong_property
 from mqindex.kafka.checks.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
@@ -51,6 +51,7 @@ _CHECKPOINTS: Final = {  # what a broker does without the entries; and from 3.1 
     HIGH_WATERMARKS: ("finds out anew what is replicated", "serves no partition of the log dir"),
     _CLEANED: ("compacts every log from its beginning", "compacts no log"),
 }
+_WITH_RAFT: Final = "with KRaft, as every one from 4.0 on"
 _OF_RAFT: Final = ("bootstrap.checkpoint", METADATA_LOG)
 _RAFT_SINCE, _RAFT_ONLY_SINCE, _NUMBERS_UNCAUGHT_SINCE = (2, 8), (4,), (3, 1)
 
@@ -135,24 +136,37 @@ def _look_at_properties(found: Survey, look: StartFiles) -> None:
         reason = str(error)
     if reason is not None:
         look.stop(catalogue.META_PROPERTIES, path, reason)
+    elif (lacking := missing_property(path)) is not None:
+        _look_without_property(found, path, lacking, look)
+
+
+def _look_without_property(found: Survey, path: str, lacking: str, look: StartFiles) -> None:
+    """A broker with ZooKeeper completes the file when it starts, one with KRaft stops."""
+    raft = _uses_raft(found)
+    if raft:
+        look.stop(catalogue.META_PROPERTIES, path, lacking)
+    elif raft is None and not _is_copy(found):
+        look.possible.append(Obstacle(path, lacking, _WITH_RAFT))
+        look.findings.append(catalogue.PROPERTIES_INCOMPLETE.finding(path, got=lacking))
 
 
 def _look_without_properties(found: Survey, path: str, look: StartFiles) -> None:
-    """A broker with KRaft needs the file in each of its log dirs, one with ZooKeeper writes it where it is missing.
-
-    Both make checkpoints when they start, so that a directory without any is a copy of partitions, and no broker's.
-    """
+    """A broker with KRaft needs the file in each of its log dirs, one with ZooKeeper writes it where it is missing."""
     raft = _uses_raft(found)
-    if not any(disk.is_there(os.path.join(found.root, name)) for name in (*_CHECKPOINTS, *_OF_RAFT)):
+    if _is_copy(found):
         look.findings.append(catalogue.PROPERTIES_OF_A_COPY.finding(path))
     elif raft is None:
-        brokers = "with KRaft, as every one from 4.0 on"
-        look.possible.append(Obstacle(path, "no such file", brokers))
+        look.possible.append(Obstacle(path, "no such file", _WITH_RAFT))
         look.findings.append(catalogue.PROPERTIES_MISSING.finding(path))
     elif raft:
         look.stop(catalogue.PROPERTIES_MISSING, path, "no such file")
     else:
         look.findings.append(catalogue.PROPERTIES_WRITTEN_ANEW.finding(path))
+
+
+def _is_copy(found: Survey) -> bool:
+    """Whether a directory is a copy of partitions, and no broker's: each makes checkpoints when it starts."""
+    return not any(disk.is_there(os.path.join(found.root, name)) for name in (*_CHECKPOINTS, *_OF_RAFT))
 
 
 def _uses_raft(found: Survey) -> bool | None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from mqindex.kafka.partition.offset_checkpoint import split_fields, text_lines, whole_number
 
-__all__ = ["id_text", "topic_id_of", "wrong_property"]
+__all__ = ["id_text", "missing_property", "topic_id_of", "wrong_property"]
 
 _BLANK: Final = " \t\f"
 _PROPERTY: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
@@ -28,6 +28,15 @@ _LARGEST: Final = 1 << 20
 def wrong_property(path: str) -> str | None:
     """Why no broker starts with a log dir's `meta.properties`; None: nothing is wrong. A `ValueError` says why, too."""
     return _wrong_property(_properties(text_lines(path, _LARGEST, encoding="latin-1")))
+
+
+def missing_property(path: str) -> str | None:
+    """What a broker with KRaft needs in a `meta.properties` with which others start; None: it is all there.
+
+    Source: what brokers 3.6.2, 3.9.1 and 4.1.0 refuse; 2.8.2 with ZooKeeper writes it anew.
+    """
+    missing = _missing(_properties(text_lines(path, _LARGEST, encoding="latin-1")))
+    return f"no {missing[0]}" if missing else None
 
 
 def _properties(lines: Iterable[str]) -> dict[str, str]:
@@ -57,12 +66,19 @@ def _wrong_property(properties: dict[str, str]) -> str | None:
     version = _whole(properties, "version")
     if version not in (None, 0, 1):
         return f"version {version}"
-    name = "node.id" if version == 1 else "broker.id"
-    _whole(properties, name)
+    _whole(properties, _id_name(version))
     if "directory.id" in properties and _is_reserved(_uuid(properties["directory.id"])):
         return f"directory.id {properties['directory.id'][:80]!r}"
-    missing = [each for each in ("cluster.id", name) if version == 1 and each not in properties]
-    return f"no {missing[0]}" if missing else None
+    missing = _missing(properties)
+    return f"no {missing[0]}" if missing and version == 1 else None
+
+
+def _missing(properties: dict[str, str]) -> list[str]:
+    return [each for each in ("cluster.id", _id_name(_whole(properties, "version"))) if each not in properties]
+
+
+def _id_name(version: int | None) -> str:
+    return "node.id" if version == 1 else "broker.id"
 
 
 def _whole(properties: dict[str, str], name: str) -> int | None:
