@@ -105,6 +105,18 @@ def test_an_index_that_is_not_opened_stops_no_broker(change: Callable[[Path], Pa
     assert (report.ok, start.starts) == (True, True)
 
 
+@pytest.mark.parametrize(("version", "starts"), [("2.8.2", False), ("3.5.2", False), ("3.6.2", True), (None, True)])
+def test_what_a_newer_broker_put_aside_stops_one_before_3_6(version: str | None, starts: bool, log_dir: Path) -> None:
+    """2.8.2: "Found directory ..., which is not in the form of topic-partition"; 3.6.2 loads it."""
+    put_aside = log_dir / f"topic-0.{32 * 'a'}-stray"
+    put_aside.mkdir()
+    report = verify(log_dir, kafka_version=version, engine=ONE)
+    assert report.start is not None
+    assert report.start.starts is starts
+    found = [(one.kind, one.path) for one in report.findings]
+    assert found == ([] if starts else [("stray-directory", str(put_aside))])
+
+
 @pytest.mark.parametrize("state", ["stray", "delete"])
 def test_what_a_broker_put_aside_it_opened_and_did_not_close(state: str, log_dir: Path) -> None:
     """4.1.0 loads a stray partition at each start, and its newest indexes stay as long as those of an open segment."""

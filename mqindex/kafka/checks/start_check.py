@@ -53,7 +53,7 @@ _CHECKPOINTS: Final = {  # what a broker does without the entries; and from 3.1 
 }
 _WITH_RAFT: Final = "with KRaft, as every one from 4.0 on"
 _OF_RAFT: Final = ("bootstrap.checkpoint", METADATA_LOG)
-_RAFT_SINCE, _RAFT_ONLY_SINCE, _NUMBERS_UNCAUGHT_SINCE = (2, 8), (4,), (3, 1)
+_RAFT_SINCE, _RAFT_ONLY_SINCE, _NUMBERS_UNCAUGHT_SINCE, _STRAY_SINCE = (2, 8), (4,), (3, 1), (3, 6)
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ def look_at_start(found: Survey) -> StartFiles:
     held = lock.holder(os.path.join(found.log_dir, ".lock"))
     look = StartFiles(held, lock.program(held.pid))
     if not found.single:
-        _look_at_directories(found.root, look)
+        _look_at_directories(found, look)
         _look_at_properties(found, look)
         _look_at_deleted(found.root, look)
     _look_at_checkpoints(found, look)
@@ -116,10 +116,15 @@ def look_at_start(found: Survey) -> StartFiles:
 # ---- the log dir
 
 
-def _look_at_directories(log_dir: str, look: StartFiles) -> None:
-    for path in stray_directories(log_dir):
+def _look_at_directories(found: Survey, look: StartFiles) -> None:
+    for path in stray_directories(found.root):
         look.stop(catalogue.STRAY_DIRECTORY, path, "a directory that is not a partition")
-    partitions = list_partitions(log_dir)
+    partitions = list_partitions(found.root)
+    if _is_before(_STRAY_SINCE, found):
+        for each in partitions:
+            if each.state == "stray":
+                reason = "a directory that a newer broker put aside"
+                look.stop(catalogue.STRAY_DIRECTORY, each.path, reason, brokers="before 3.6")
     for path, other in duplicate_directories(partitions):
         look.stop(catalogue.DUPLICATE_DIRECTORY, path, f"the partition has the directory {os.path.basename(other)} too")
     look.deletes += [each.path for each in partitions if each.state == "delete"]
