@@ -42,7 +42,7 @@ def repair(
     `.index`, `.timeindex` or `.txnindex` is written as a broker's recovery writes it; the other indexes of its segment
     stay. What no broker brings back is brought back too: a `.timeindex` alone, and a transaction index after a clean
     stop. A log is never changed: a torn tail stays a finding, and the broker cuts it. Where it does so only for want of
-    the `.index`, that stays missing.
+    the `.index`, that stays missing, or goes to the backup where it is wrong.
 
     Parameters
     ----------

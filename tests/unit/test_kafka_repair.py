@@ -734,6 +734,26 @@ def test_a_broker_before_2_3_makes_no_lost_index_and_gets_one(how: str, tmp_path
     assert f"write topic-0/{log.stem}.index" in repair(log_dir, kafka_version="2.2.2", engine=ONE).actions
 
 
+@BAD_ENDS
+def test_a_wrong_index_is_taken_away_where_a_broker_must_cut_the_log(how: str, tmp_path: Path) -> None:
+    """After a clean stop. With a right one 3.9.1 does not start behind zeros, and else appends behind what is bad."""
+    log_dir = closed_log_dir(tmp_path)
+    log = max((log_dir / "topic-0").glob("*.log"))
+    spoil(log, how)
+    index = log.with_suffix(".index")
+    index.write_bytes(struct.pack(">ii", 2, 10**6))
+    before = tree(log_dir)
+    report = repair(log_dir, engine=ONE)
+    assert f"move topic-0/{index.name} to the backup" in report.actions
+    assert not index.exists()
+    _, start = look(log_dir)
+    assert (start.starts, names(start.cuts)) == (True, [log.name])
+    assert report.backup is not None
+    assert repair(log_dir, engine=ONE).actions == []
+    undo_repair(log_dir, report.backup)
+    assert {name: data for name, data in tree(log_dir).items() if "mqindex-backup" not in name} == before
+
+
 def test_what_is_bad_in_a_log_is_told_once(tmp_path: Path) -> None:
     log_dir = closed_log_dir(tmp_path)
     log = max((log_dir / "topic-0").glob("*.log"))

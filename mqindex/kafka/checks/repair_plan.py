@@ -16,18 +16,19 @@ __all__ = ["SegmentRepair", "planned_actions", "planned_repairs"]
 @dataclass(frozen=True, slots=True)
 class SegmentRepair:
     """The indexes of one segment to write anew. `size`: of its log. `transactions`: the bytes of the new `.txnindex`;
-    none: no transaction was aborted, and the file is removed.
+    none: no transaction was aborted, and the file is removed. `removed`: others that are, and not written.
     """
 
     files: SegmentFiles
     kinds: frozenset[IndexKind]
     size: int
     transactions: bytes = b""
+    removed: frozenset[IndexKind] = frozenset()
 
     @property
-    def from_log(self) -> bool:
-        """Whether the segment's log is read again: all but the `.txnindex` comes from there."""
-        return bool(self.kinds - {IndexKind.TRANSACTION})
+    def from_log(self) -> frozenset[IndexKind]:
+        """Those for which the segment's log is read again: all that are written but the `.txnindex` come from there."""
+        return self.kinds - self.removed - {IndexKind.TRANSACTION}
 
 
 def planned_repairs(diagnosed: DiagnosedPartition) -> list[SegmentRepair]:
@@ -37,7 +38,7 @@ def planned_repairs(diagnosed: DiagnosedPartition) -> list[SegmentRepair]:
     for segment, aborted, size in zip(diagnosed.segments, diagnosed.transactions.aborted, sizes, strict=True):
         if segment.wrong:
             data = aborted_bytes(aborted) if IndexKind.TRANSACTION in segment.wrong else b""
-            repairs.append(SegmentRepair(segment.files, frozenset(segment.wrong), size, data))
+            repairs.append(SegmentRepair(segment.files, frozenset(segment.wrong), size, data, segment.removed))
     return repairs
 
 
@@ -49,7 +50,7 @@ def planned_actions(diagnosis: Diagnosis) -> list[str]:
             for kind in filter(repair.kinds.__contains__, IndexKind):
                 name = os.path.basename(repair.files.place_of(kind))
                 path = name if diagnosis.survey.single else os.path.join(one.partition.name, name)
-                if kind is IndexKind.TRANSACTION and not repair.transactions:
+                if kind in repair.removed or (kind is IndexKind.TRANSACTION and not repair.transactions):
                     actions.append(f"move {path} to the backup")
                 elif kind not in repair.files.indexes:
                     actions.append(f"write {path}")

@@ -61,6 +61,10 @@ _LEFT_TO_RECOVERY = (
     "left as it is: without an .index a broker that starts recovers this segment alone, and cuts its log where it is "
     "bad; with one it would not start, drop every later segment, or serve what is bad"
 )
+_REMOVED_FOR_RECOVERY = (
+    "`mqindex repair` moves it to the backup: without it a broker that starts recovers this segment, and cuts its log "
+    "where it is bad"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,9 @@ class CheckedSegment:
     `overflows`: because one is too far above the base offset; `fills_index`: it fails with the given settings; `cut`:
     bytes that it cuts. `end`: the offset after its last good batch; `found_end`: what a broker takes for that without a
     recovery, None: it fails; `read_until`: as `log_check.read_until` has it. `left`: it has no `.index`, and only
-    without one a broker that starts cuts it as it must. `gone`: a broker deleted the segment
-    before it was read; `grew`: the log was written or cut meanwhile. `counted`: what it consists of; None: not asked
-    for, or not to be read.
+    without one a broker that starts cuts it as it must; `removed`: the index that a repair takes away for that. `gone`:
+    a broker deleted the segment before it was read; `grew`: the log was written or cut meanwhile. `counted`: what it
+    consists of; None: not asked for, or not to be read.
     """
 
     files: SegmentFiles
@@ -124,6 +128,7 @@ class CheckedSegment:
     found_end: int | None = 0
     read_until: int | None = None
     left: bool = False
+    removed: frozenset[IndexKind] = frozenset()
     gone: bool = False
     grew: bool = False
     counted: CountedSegment | None = None
@@ -166,6 +171,14 @@ class CheckedSegment:
     def leave_to_recovery(self) -> None:
         """Write no index of a segment that a broker recovers for the want of one: it writes them all."""
         self._leave_all(_LEFT_TO_RECOVERY)
+
+    def remove_for_recovery(self) -> None:
+        """Take a wrong `.index` away, so that a broker recovers the segment."""
+        self.removed, path = frozenset({IndexKind.OFFSET}), self.files.place_of(IndexKind.OFFSET)
+        self.findings = tuple(
+            replace(one, hint=_REMOVED_FOR_RECOVERY) if one.path == path and one.severity == "error" else one
+            for one in self.findings
+        )
 
     def _leave_all(self, hint: str) -> None:
         self.wrong = frozenset()
@@ -283,6 +296,8 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             done.add(indexes)
             if made.truncated_bytes or IndexKind.OFFSET in indexes.wrong:
                 _look_for_end(check, segment, done)
+            if _is_removed_for_recovery(check, done, made):
+                done.remove_for_recovery()
             if check.deep:
                 done.findings += tuple(check_records(segment, made.valid_bytes))
             if check.counting is not None:
@@ -313,6 +328,18 @@ def _is_left_to_recovery(check: SegmentCheck, done: CheckedSegment, made: Recove
     if check.files.is_swapping or (check.last and check.clean is not True):
         return False
     return check.unflushed or ends_at_fault(check.files.log, made)
+
+
+def _is_removed_for_recovery(check: SegmentCheck, done: CheckedSegment, made: Recovered) -> bool:
+    """Whether a broker, though it was stopped cleanly, must cut the newest log, and its `.index` is wrong.
+
+    With a right one it does not start where zeros follow the last batch, and else appends behind what is bad.
+    """
+    if not (check.last and check.clean is True and done.cut and IndexKind.OFFSET in done.wrong):
+        return False
+    if done.contradictory or check.files.is_swapping or not disk.is_file(check.files.place_of(IndexKind.OFFSET)):
+        return False
+    return lost_indexes_are_made(check.options.kafka_version) and ends_at_fault(check.files.log, made)
 
 
 def _look_at_refused(check: SegmentCheck, error: MQIndexError, done: CheckedSegment) -> None:

@@ -43,7 +43,7 @@ def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: 
         for one, repairs in planned
     ]
     backup = run_one(engine, _prepare, tuple(needed), "prepare the backup")
-    files = sum(len(each.kinds) for _, repairs in planned for each in repairs)
+    files = sum(len(each.kinds - each.removed) for _, repairs in planned for each in repairs)
     announce(engine, f"writes {plural(files, 'index file')}")
     written: set[str] = set()
     for start in range(0, len(planned), _AT_ONCE):
@@ -88,7 +88,7 @@ def _build(
     recoveries = [
         [
             SegmentRecovery(
-                each.files, each.size, one.partition.options, scratch, one.partition.is_last(each.files), each.kinds
+                each.files, each.size, one.partition.options, scratch, one.partition.is_last(each.files), each.from_log
             )
             for each in repairs
             if each.from_log
@@ -122,6 +122,7 @@ def _exchange(
         for each in repairs
         if IndexKind.TRANSACTION in each.kinds
     ]
+    changes += [_change(each.files, kind, None) for each in repairs for kind in each.removed]
     return Exchange(home, os.path.join(home, backup), tuple(changes))
 
 
