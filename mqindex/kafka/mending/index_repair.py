@@ -135,9 +135,7 @@ def _change(files: SegmentFiles, kind: IndexKind, source: str | None) -> Change:
 def _report_recovered(report: RepairReport, segments: Sequence[RecoveredSegment]) -> None:
     report.entries += sum(segment.entries for segment in segments)
     report.fsync_seconds += sum(segment.fsync_seconds for segment in segments)
-    known = {
-        (one.path, one.at) for one in report.findings
-    }  # said of how the broker was stopped, perhaps as another kind
+    known = {(one.path, one.at) for one in report.findings}  # of how the broker was stopped, perhaps as another kind
     found = [finding for segment in segments for finding in segment.findings]
     report.findings += [one for one in found if (one.path, one.at) not in known]
 

@@ -6,6 +6,7 @@ A survey runs as a stage, in a task, because the driver of a cluster need not se
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -99,8 +100,8 @@ class Partition:
         """
         if self.clean is not False:
             return False
-        flushed = [each.base_offset for each in self.segments if each.base_offset <= self.recovery_point]
-        return files.base_offset >= max(flushed, default=0)
+        above = bisect_right(self.segments, self.recovery_point, key=lambda each: each.base_offset)
+        return files.base_offset >= (self.segments[above - 1].base_offset if above else 0)
 
     def ends(self, files: SegmentFiles) -> tuple[int, ...]:
         """Where the last segment has ended before, by the snapshots that a broker wrote when it stopped."""
