@@ -16,6 +16,7 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError
 from mqindex.report import Report
 from mqindex.rocketmq import BatchConsumeQueue, MessageStore, NewMessage, rebuild, repair, undo_repair, verify
+from mqindex.rocketmq.serving import store_writer
 from tests.reference.batch_queue import BATCH_UNIT, build_batch_queues
 from tests.reference.commit_log import scan_log
 from tests.reference.dispatch import Rules
@@ -393,15 +394,26 @@ def test_after_a_repair_of_any_damage_no_batch_queue_has_an_error(seed: int, tmp
     assert repair(root, config=CONFIG, engine=ONE).out_files == []
 
 
-def test_a_store_is_opened_for_writing_with_batch_queues_that_reach_the_logs_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last", [single(10**6, topic="Plain"), single(10**6), batch(10**6, 3)])
+def test_a_store_is_opened_for_writing_with_batch_queues_that_reach_the_logs_end(
+    last: LogMessage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a clean end the log was ahead of all queues: only the ordinary ones went on, the others stayed behind."""
-    root = make_store(tmp_path / "store", mixed())
+    messages = mixed()
+    following = 1 + max(one.queue_offset for one in messages if (one.topic, one.queue_id) == (last.topic, 0))
+    messages.append(batch(following, 3) if last.sys_flag else single(following, topic=last.topic))
+    root = make_store(tmp_path / "store", messages)
     told = expected(root)
-    shutil.rmtree(root / "batchconsumequeue")
-    shutil.rmtree(root / "consumequeue")
-    with MessageStore.open(root, writable=True, config=CONFIG) as store:
-        assert store.put_message(NewMessage("Plain", b"x")).queue_offset > 0
-        with pytest.raises(ValueError, match="got Batched, whose queues are batched"):
-            store.put_message(NewMessage("Batched", b"x"))
+    for name in ("batchconsumequeue", "consumequeue"):
+        shutil.rmtree(root / name)
+    with (
+        MessageStore.open(root, writable=True, config=CONFIG) as store,
+        pytest.raises(ValueError, match="got Batched, whose queues are batched"),
+    ):
+        store.put_message(NewMessage("Batched", b"x"))
     assert there(root) == told
     assert verify(root, config=CONFIG).ok
+    monkeypatch.setattr(store_writer, "_mend", pytest.fail)  # nothing is left
+    with MessageStore.open(root, writable=True, config=CONFIG) as store:
+        assert store.put_message(NewMessage("Plain", b"x")).queue_offset > 0
+    assert there(root) == told

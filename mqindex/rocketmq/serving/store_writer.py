@@ -43,6 +43,7 @@ from mqindex.rocketmq.pipeline.survey import (
     survey,
     survey_in_place,
 )
+from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.repair import repair
 from mqindex.rocketmq.rocksdb import refuse_queues_in_rocksdb
@@ -112,7 +113,7 @@ class StoreWriter(Closable):
         refuse_entries_after(options, _after_end(self.index, self.queues, self.log.max_phy_offset))
         compacted = compacted_topics(options) if compaction_is_on(options) else frozenset()
         first = functools.partial(_first_to_dispatch, options, self.index, self.queues, found)
-        if (batch_topics or compacted) and first() < self.log.max_phy_offset:
+        if (batch_topics or compacted) and _are_left_behind(found, first(), self.log.max_phy_offset, compacted):
             raise _LeftBehindError("messages are left to dispatch, also to other places", path=options.root)
         self._mark.set()
         self.queues.truncate_dirty_logic_files(self.log.max_phy_offset)
@@ -348,6 +349,25 @@ def _after_end(index: IndexService | None, queues: ConsumeQueueTable, end: int) 
         if file.header.end_phy_offset >= end and file.header.index_count > 1:
             phy_offsets = file.entries()["phy_offset"]
             yield from np.sort(phy_offsets[phy_offsets >= end])[:1].tolist()
+
+
+def _are_left_behind(found: Survey, start: int, end: int, compacted: frozenset[str]) -> bool:
+    """Whether a batch queue lacks messages of the phy offsets [start, end), or some are of a compacted topic."""
+    home, table = found.options.batch_consume_queue, found.queues.rules.table()
+    with contextlib.closing(GrowingLog(found.options.commitlog, start, tags=found.tags.newest, queues=table)) as log:
+        while log.phy_offset < end:
+            at = log.phy_offset
+            for _, units in log.read(end):
+                names = table.names()
+                for number, offset in zip(units["queue"].tolist(), units["queue_offset"].tolist(), strict=True):
+                    topic, queue_id = names[number]
+                    if topic in compacted:
+                        return True
+                    if topic in found.queues.batch_topics and offset >= (batch_queue_end(home, topic, queue_id) or 0):
+                        return True
+            if log.phy_offset == at:
+                break
+    return False
 
 
 def _first_to_dispatch(
