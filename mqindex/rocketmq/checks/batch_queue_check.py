@@ -9,10 +9,10 @@ each split of the log with records of batch queues ──▶ compare_batches: it
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.queue_check import file_findings
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again
-from mqindex.rocketmq.log.log_entries import FileWalk
+from mqindex.rocketmq.log.log_entries import FileWalk, units_of
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, are_valid, batch_units, lives
@@ -229,28 +229,16 @@ def _compare(check: BatchCheck, log: MappedFile, first: int) -> BatchRuns:
     table = check.rules.table()
     walk = FileWalk(log, check.span, first, check.stop, tags=check.tags, queues=table)
     queues: dict[QueueName, _Compared] = {}
-    names: list[QueueName] = []
     with ExitStack() as stack:
-        for _ in walk:
-            if len(walk.units) and int(walk.units["queue"].max()) >= len(names):
-                names = table.names()
-            for number in _of_topics(walk.units, names, check.topics):
-                name = names[number]
-                if name not in queues:
-                    queues[name] = stack.enter_context(_Compared(check, name, first))
-                units = walk.units[walk.units["queue"] == number]
-                queues[name].put(*batch_units(log.map, check.span.file_start, units))
+        for name, units in units_of(walk, table, lambda name: name[0] in check.topics and name_problem(*name) is None):
+            if name not in queues:
+                queues[name] = stack.enter_context(_Compared(check, name, first))
+            queues[name].put(*batch_units(log.map, check.span.file_start, units))
         runs = [run for queue in queues.values() for run in queue.finish(check.stop)]
     for name in sorted(check.present - queues.keys()):  # of which the log has nothing here
         with _Compared(check, name, first) as queue:
             runs += queue.finish(check.stop)
     return BatchRuns(runs=tuple(runs), **counts(walk, first))
-
-
-def _of_topics(units: npt.NDArray[Any], names: Sequence[QueueName], topics: frozenset[str]) -> Iterator[int]:
-    """The numbers of the batch queues among these units."""
-    numbers = np.unique(units["queue"]).tolist()
-    return (number for number in numbers if names[number][0] in topics and name_problem(*names[number]) is None)
 
 
 class _Compared:

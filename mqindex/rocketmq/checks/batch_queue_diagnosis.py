@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mqindex._words import plural
@@ -23,6 +23,7 @@ from mqindex.rocketmq.checks.batch_queue_check import (
 from mqindex.rocketmq.checks.checked_queue import CheckedQueue, lost_stretches, spoils
 from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.patience import Patience
+from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
 
@@ -46,7 +47,8 @@ class ComparedBatches:
 
 def compare_all_batches(engine: Engine, walked: Walked, present: Sequence[QueueName]) -> ComparedBatches:
     """Compare the units of the batch queues that are `present` with the log; nothing is written."""
-    ranges = list(_ranges(walked))
+    topics = walked.survey.queues.batch_topics
+    ranges = list(walked.stretches_of(lambda queue: queue.topic in topics and queue.units > 0))
     patience = Patience(engine, walked.survey)
     while True:
         compared = _compared(engine, walked, present, ranges)
@@ -54,18 +56,8 @@ def compare_all_batches(engine: Engine, walked: Walked, present: Sequence[QueueN
             return compared
 
 
-def _ranges(walked: Walked) -> Iterator[tuple[str, int, int]]:
-    """The stretches of log files, from a frame on, that have records of batch queues."""
-    topics, spans = walked.survey.queues.batch_topics, {span.path: span for span in walked.survey.spans}
-    for at, run in enumerate(walked.runs):
-        if run.path in spans and any(queue.topic in topics and queue.units for queue in run.queues):
-            later = walked.runs[at + 1] if at + 1 < len(walked.runs) else None
-            same = later is not None and later.path == run.path
-            yield run.path, run.first, later.first if later is not None and same else spans[run.path].stop
-
-
 def _compared(
-    engine: Engine, walked: Walked, present: Sequence[QueueName], ranges: Sequence[tuple[str, int, int]]
+    engine: Engine, walked: Walked, present: Sequence[QueueName], ranges: Sequence[tuple[LogSpan, int, int]]
 ) -> ComparedBatches:
     found, damaged = walked.survey, lost_stretches(walked)
     directory, low, high = found.options.batch_consume_queue, found.min_phy_offset, walked.end
@@ -74,10 +66,9 @@ def _compared(
     rules = found.queues.batch_file_size, found.version.number
     looks = [BatchLook(*one, low, high, damaged, borders, *rules) for one in zip(present, paths, strict=True)]
     looked = engine.map(look_at_batches, looks, name="look at the batch queues")
-    spans = {span.path: span for span in found.spans}
     checks = [
         BatchCheck(
-            span=spans[path],
+            span=span,
             start=start,
             stop=stop,
             resync=False,
@@ -88,7 +79,7 @@ def _compared(
             present=frozenset(one.name for one in looked if one.in_order),
             damaged=damaged,
         )
-        for path, start, stop in ranges
+        for span, start, stop in ranges
     ]
     weights = [check.stop - check.start for check in checks]
     runs: dict[QueueName, list[BatchRun]] = {}

@@ -67,12 +67,15 @@ def compaction_not_compared(options: StoreOptions) -> Finding | None:
 def compaction_not_written(options: StoreOptions) -> list[Finding]:
     """The same of a rebuild."""
     home = os.path.join(options.root, "compaction")
-    on = compaction_is_on(options) and compacted_topics(options)
-    return [catalogue.COMPACTION_NOT_WRITTEN.finding(home)] if on else []
+    return [catalogue.COMPACTION_NOT_WRITTEN.finding(home)] if compacted_topics(options) else []
 
 
 def compacted_topics(options: StoreOptions) -> frozenset[str]:
-    """Those of the configuration; where that is missing or cannot be read, those that have files."""
+    """Those of the configuration; where that is missing or cannot be read, those that have files. None where a broker
+    compacts none.
+    """
+    if not compaction_is_on(options):
+        return frozenset()
     try:
         configured = read_topic_configs(os.path.join(options.root, "config"))
     except (FormatError, OSError):  # that is told by itself

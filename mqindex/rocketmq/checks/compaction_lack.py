@@ -27,14 +27,13 @@ from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.compaction import (
     compacted_queues,
     compacted_topics,
-    compaction_is_on,
     queue_path,
 )
 from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.recovery import Recovery, reach_of_queues
 from mqindex.rocketmq.checks.start_files import is_log_file, listed
 from mqindex.rocketmq.log.log_columns import as_columns
-from mqindex.rocketmq.log.log_entries import FileWalk
+from mqindex.rocketmq.log.log_entries import FileWalk, units_of
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, are_valid
@@ -110,7 +109,7 @@ class _Known(NamedTuple):
 
 def _look(found: Survey) -> _Known | None:
     options = found.options
-    topics = compacted_topics(options) if compaction_is_on(options) else frozenset()
+    topics = compacted_topics(options)
     if not topics or found.is_in_use():
         return None
     ends = {name: _end(queue_path(options, name)) for name in compacted_queues(options) if name[0] in topics}
@@ -153,26 +152,23 @@ class _Lacks(SplitWalk):
 def _searches(walked: Walked, known: _Known, again: int) -> Iterator[_Search]:
     """Where the log has messages of queues that are behind it."""
     found = walked.survey
-    spans = {span.path: span for span in found.spans}
     nexts: dict[QueueName, int] = {}
     for run in walked.runs:
         of_topics = (one for one in run.queues if one.topic in known.topics and one.next >= 0)
         nexts |= {(one.topic, one.queue_id): one.next for one in of_topics}
     ends = {name: known.ends.get(name, 0) for name, following in nexts.items() if following > known.ends.get(name, 0)}
-    for run, later in zip(walked.runs, [*walked.runs[1:], None], strict=True):
-        if run.path in spans and any((one.topic, one.queue_id) in ends for one in run.queues):
-            same = later is not None and later.path == run.path
-            yield _Search(
-                span=spans[run.path],
-                start=run.first,
-                stop=later.first if later is not None and same else spans[run.path].stop,
-                resync=False,
-                tags=found.tags,
-                rules=found.queues.rules,
-                ends=ends,
-                reach=known.reach,
-                again=again,
-            )
+    for span, start, stop in walked.stretches_of(lambda queue: (queue.topic, queue.queue_id) in ends):
+        yield _Search(
+            span=span,
+            start=start,
+            stop=stop,
+            resync=False,
+            tags=found.tags,
+            rules=found.queues.rules,
+            ends=ends,
+            reach=known.reach,
+            again=again,
+        )
 
 
 def _search(search: _Search) -> _Lacks:
@@ -183,16 +179,8 @@ def _lacks(search: _Search, log: MappedFile, first: int) -> _Lacks:
     table = search.rules.table()
     walk = FileWalk(log, search.span, first, search.stop, tags=search.tags, queues=table)
     lacks: dict[QueueName, _Lack] = {}
-    names: list[QueueName] = []
-    for _ in walk:
-        units = walk.units
-        if len(units) and int(units["queue"].max()) >= len(names):
-            names = table.names()
-        for number in np.unique(units["queue"]).tolist():
-            name = names[number]
-            if name in search.ends:
-                lack = _lack(search, log, units[units["queue"] == number], search.ends[name])
-                lacks[name] = lacks.get(name, _Lack()).then(lack)
+    for name, units in units_of(walk, table, search.ends.__contains__):
+        lacks[name] = lacks.get(name, _Lack()).then(_lack(search, log, units, search.ends[name]))
     return _Lacks(lacks=tuple(lacks.items()), **counts(walk, first))
 
 

@@ -6,7 +6,7 @@ A split is a task, as in `stages.extract`; here nothing is written.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStret
 from mqindex.rocketmq.checks.expected_units import ExpectedUnits, needs_again
 from mqindex.rocketmq.checks.patience import Patience
 from mqindex.rocketmq.checks.unit_check import ExtReader, QueueRun, UnitCheck
-from mqindex.rocketmq.log.log_entries import Damage, FileWalk
+from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan
 from mqindex.rocketmq.log.message import fault_error
 from mqindex.rocketmq.pipeline.log_end import find_after_end
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
@@ -91,6 +91,14 @@ class Walked:
         """The phy offset after the last frame."""
         spans = self.survey.spans
         return spans[-1].stop if spans else 0
+
+    def stretches_of(self, wanted: Callable[[QueueRun], bool]) -> Iterator[tuple[LogSpan, int, int]]:
+        """The stretches of log files, from a frame on, that have messages of such queues."""
+        spans = {span.path: span for span in self.survey.spans}
+        for run, later in zip(self.runs, [*self.runs[1:], None], strict=False):
+            if run.path in spans and any(map(wanted, run.queues)):
+                same = later is not None and later.path == run.path
+                yield spans[run.path], run.first, later.first if later is not None and same else spans[run.path].stop
 
 
 def walk_log(

@@ -73,9 +73,8 @@ def diagnose_queues(
         return _elsewhere(walked, found.queues.rocksdb)
     all_expected = gather_expected([run.queues for run in walked.runs])
     listed, batch = _list(engine, found), found.queues.batch_topics
-    batch_queues = (
-        listed.batch_queues if parse_version(found.version.number) >= BATCH_QUEUES_SINCE else ()
-    )  # not looked at
+    # by a broker that has none they are not looked at
+    batch_queues = listed.batch_queues if parse_version(found.version.number) >= BATCH_QUEUES_SINCE else ()
     present = [name for name in listed.queues if name[0] not in batch]
     lost = lost_stretches(walked)
     checks = [_check(walked, name, all_expected.get(name), lost) for name in present]

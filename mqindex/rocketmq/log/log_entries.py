@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -33,6 +33,7 @@ __all__ = [
     "LogSpan",
     "Tags",
     "copy_rows",
+    "units_of",
 ]
 
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
@@ -198,6 +199,20 @@ class FileWalk:
         self.last_message = max(self.last_message, step.last_message)
         self.last_entry = max(self.last_entry, step.last_entry)
         self.end = step.end
+
+
+def units_of(
+    walk: FileWalk, table: QueueTable, wanted: Callable[[tuple[str, int]], bool]
+) -> Iterator[tuple[tuple[str, int], npt.NDArray[Any]]]:
+    """The units of such queues, (topic, queue_id), run by run: each queue's of a run together, an array of `UNIT`."""
+    names: list[tuple[str, int]] = []
+    for _ in walk:
+        units = walk.units
+        if len(units) and int(units["queue"].max()) >= len(names):
+            names = table.names()
+        for number in np.unique(units["queue"]).tolist():
+            if wanted(names[number]):
+                yield names[number], units[units["queue"] == number]
 
 
 AnyWalk = TypeVar("AnyWalk", Extractor, FileWalk)

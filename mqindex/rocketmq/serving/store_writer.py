@@ -20,7 +20,7 @@ from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.whole_file import have_file
 from mqindex.rocketmq import store
-from mqindex.rocketmq.checks.compaction import compacted_topics, compaction_is_on
+from mqindex.rocketmq.checks.compaction import compacted_topics
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
@@ -111,7 +111,7 @@ class StoreWriter(Closable):
             for name in self.queues:
                 self.queues[name]  # errors are raised here, before anything is written
         refuse_entries_after(options, _after_end(self.index, self.queues, self.log.max_phy_offset))
-        compacted = compacted_topics(options) if compaction_is_on(options) else frozenset()
+        compacted = compacted_topics(options)
         first = functools.partial(_first_to_dispatch, options, self.index, self.queues, found)
         if (batch_topics or compacted) and _are_left_behind(found, first(), self.log.max_phy_offset, compacted):
             raise _LeftBehindError("messages are left to dispatch, also to other places", path=options.root)
@@ -359,7 +359,8 @@ def _are_left_behind(found: Survey, start: int, end: int, compacted: frozenset[s
             at = log.phy_offset
             for _, units in log.read(end):
                 names = table.names()
-                for number, offset in zip(units["queue"].tolist(), units["queue_offset"].tolist(), strict=True):
+                last = dict(zip(units["queue"].tolist(), units["queue_offset"].tolist(), strict=True))
+                for number, offset in last.items():
                     topic, queue_id = names[number]
                     if topic in compacted:
                         return True
