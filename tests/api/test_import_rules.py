@@ -19,6 +19,7 @@ LEVELS = {
     "_needs": 0,
     "_options": 0,
     "_room": 0,
+    "_rules": 0,
     "_words": 0,
     "errors": 0,
     "_native": 1,

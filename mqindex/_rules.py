@@ -1,0 +1,77 @@
+"""The rules of a broker that differ by version, as data: each is one row, and every command asks the same row.
+
+A broker's package has the table of its rules, `brokers.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Broker", "Rule", "Version", "numbers_of"]
+
+Version = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the brokers of some versions do.
+
+    `since`: the first release that does it, None: every one; `until`: the first that no longer does, None: none yet.
+    `source`: the class and method that show it.
+    """
+
+    name: str
+    since: str | None
+    until: str | None
+    source: str
+
+    @property
+    def thresholds(self) -> tuple[str, ...]:
+        """The releases at which it changes."""
+        return tuple(one for one in (self.since, self.until) if one is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker, as far as its version is known: it is in [least, below). `below` None: it may be any newer one.
+
+    >>> waits = Rule("waits", "4.5", "5.0", "DefaultMessageStore.start")
+    >>> Broker.of("4.9.3").does(waits), Broker.of("5.1").does(waits), Broker().does(waits)
+    (True, False, None)
+    >>> Broker((5, 4)).does(waits), Broker((4, 5), (5,)).does(waits)
+    (False, True)
+    """
+
+    least: Version = ()
+    below: Version | None = None
+
+    @classmethod
+    def of(cls, version: str) -> Broker:
+        """The one of a known version."""
+        least = numbers_of(version)
+        return cls(least, (*least, 0))
+
+    def does(self, rule: Rule) -> bool | None:
+        """Whether it does what the rule says; None: that depends on its version, which is not known."""
+        since = () if rule.since is None else numbers_of(rule.since)
+        until = None if rule.until is None else numbers_of(rule.until)
+        if self._is_before(since) or (until is not None and self.least >= until):
+            return False
+        known = self.least >= since and (until is None or self._is_before(until))
+        return True if known else None
+
+    def _is_before(self, version: Version) -> bool:
+        """Whether every version that it may have is before that one."""
+        return self.below is not None and self.below <= (*version, 0) and self.least < version
+
+
+def numbers_of(version: str) -> Version:
+    """The numbers of a release, without zeros at the end, so that 5.0 and 5.0.0 are the same one.
+
+    >>> numbers_of("5.0.0"), numbers_of("v4.9.3-SNAPSHOT")
+    ((5,), (4, 9, 3))
+    """
+    numbers = [int(part) for part in version.lstrip("vV").partition("-")[0].split(".")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
