@@ -14,7 +14,7 @@
 
 #include "mqi_bytes.h"
 #include "mqi_compiler.h"
-#include "mqi_crc.h"
+#include "mqi_crc_sums.h"
 
 enum {
     MQI_BATCH_BASE_OFFSET = 0,
@@ -47,6 +47,7 @@ typedef struct {
     const uint8_t *buf;
     int64_t len;
     mqi_checksum *crc32, *crc32c; /* of magic 0 and 1, of 2 and above; 0: they are not compared */
+    mqi_crc_sums *sums;           /* of both, in this order; 0: a checksum reads the whole batch */
 } mqi_kafka_log;
 
 enum mqi_batch_kind { MQI_BATCH_FINE = 0, MQI_BATCH_BAD_LENGTH, MQI_BATCH_BAD_CRC };
@@ -110,7 +111,9 @@ static inline int mqi_batch_check_crc(const mqi_kafka_log *log, const uint8_t *p
                                       mqi_batch_fault *fault) {
     int v2 = h->magic >= 2;
     uint32_t stored = (uint32_t)mqi_get32(p + (v2 ? MQI_BATCH_CRC : MQI_MESSAGE_CRC)), found;
-    if (v2) found = log->crc32c(p + MQI_BATCH_ATTRIBUTES, (size_t)h->size - MQI_BATCH_ATTRIBUTES, 0);
+    if (UNLIKELY(log->sums))
+        found = mqi_crc_of_part(log->sums + v2, at + (v2 ? MQI_BATCH_ATTRIBUTES : MQI_BATCH_MAGIC), at + h->size);
+    else if (v2) found = log->crc32c(p + MQI_BATCH_ATTRIBUTES, (size_t)h->size - MQI_BATCH_ATTRIBUTES, 0);
     else found = log->crc32(p + MQI_BATCH_MAGIC, (size_t)h->size - MQI_BATCH_MAGIC, 0);
     return LIKELY(found == stored) ? MQI_BATCH_WHOLE : mqi_batch_blame(fault, MQI_BATCH_BAD_CRC, at, found, stored);
 }

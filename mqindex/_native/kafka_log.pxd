@@ -6,12 +6,18 @@ from mqindex._native.crc cimport mqi_checksum
 from mqindex._native.memory cimport Source
 
 
+cdef extern from "mqi_crc_sums.h" nogil:
+    ctypedef struct mqi_crc_sums:
+        pass
+
+
 cdef extern from "mqi_kafka_batch.h" nogil:
     ctypedef struct mqi_kafka_log:
         const uint8_t* buf
         int64_t len
         mqi_checksum* crc32
         mqi_checksum* crc32c
+        mqi_crc_sums* sums
 
     int MQI_BATCH_FINE
     int MQI_BATCH_BAD_CRC

@@ -10,10 +10,10 @@ that ends inside a batch has none.
 cimport cython
 from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t
 
-from mqindex._native.crc cimport checksum32, checksum32c
+from mqindex._native.crc cimport checksum32, checksum32c, mqi_checksum
 from mqindex._native.guard cimport still_whole
 from mqindex._native.kafka_log cimport (
-    MQI_BATCH_BAD_CRC, MQI_BATCH_FINE, BatchSource, mqi_batch_fault, mqi_kafka_batch, mqi_kafka_log,
+    MQI_BATCH_BAD_CRC, MQI_BATCH_FINE, BatchSource, mqi_batch_fault, mqi_crc_sums, mqi_kafka_batch, mqi_kafka_log,
 )
 from mqindex._native.memory cimport Block, Pinned, Source, integers, new_block, target_of
 
@@ -43,6 +43,19 @@ cdef extern from "mqi_kafka_log.h" nogil:
     void mqi_first_not_below(
         const int64_t* values, const int64_t* starts, const int64_t* stops, const int64_t* targets, int64_t n,
         int64_t* found) noexcept
+
+
+cdef extern from "mqi_crc_sums.h" nogil:
+    uint32_t MQI_CRC32_POLYNOMIAL
+    uint32_t MQI_CRC32C_POLYNOMIAL
+    int mqi_crc_sums_start(
+        mqi_crc_sums* s, const uint8_t* buf, int64_t len, mqi_checksum* checksum, uint32_t polynomial) noexcept
+    void mqi_crc_sums_free(mqi_crc_sums* s) noexcept
+
+
+cdef extern from "mqi_kafka_resync.h" nogil:
+    int64_t mqi_kafka_next_batch(const mqi_kafka_log* log, int64_t at, int64_t floor, int64_t ceiling) noexcept
+    int64_t mqi_kafka_batch_after(const mqi_kafka_log* log, int64_t bad, int64_t floor, int64_t ceiling) noexcept
 
 
 cdef enum:
@@ -81,25 +94,77 @@ cdef class BatchSource(Source):
 
 
 @cython.final
+cdef class Resync:
+    """Where a damaged log goes on: the positions of its valid batches. What is valid: `mqi_kafka_resync.h`.
+
+    floor, ceiling : offsets; a batch's base offset is not below the one, its last offset is below the other. All calls
+    of one object, ever further on, cost time in proportion to the log's length, whatever it holds; with it, a
+    `BatchScan` too. For one thread at a time.
+    """
+
+    cdef BatchSource log
+    cdef mqi_crc_sums sums[2]
+
+    def __cinit__(self, buf):
+        self.log = BatchSource(buf, True)
+        cdef mqi_kafka_log* log = &self.log.log
+        if not mqi_crc_sums_start(&self.sums[0], log.buf, log.len, log.crc32, MQI_CRC32_POLYNOMIAL):
+            raise MemoryError
+        if not mqi_crc_sums_start(&self.sums[1], log.buf, log.len, log.crc32c, MQI_CRC32C_POLYNOMIAL):
+            raise MemoryError
+        log.sums = self.sums
+
+    def __dealloc__(self):
+        mqi_crc_sums_free(&self.sums[0])
+        mqi_crc_sums_free(&self.sums[1])
+
+    def next_batch(self, int64_t at, int64_t floor, int64_t ceiling, /):
+        """The first position from `at` on where a valid batch begins; the log's length: there is none."""
+        return self._found(mqi_kafka_next_batch, self.log.position(at, "at"), floor, ceiling)
+
+    def batch_after(self, int64_t bad, int64_t floor, int64_t ceiling, /):
+        """Where the log goes on behind what is no valid batch at `bad`; the log's length: nowhere.
+
+        Where its length leads, if a valid batch begins there or the log ends; else at the next valid batch.
+        """
+        return self._found(mqi_kafka_batch_after, self.log.position(bad, "bad"), floor, ceiling)
+
+    cdef object _found(
+        self, int64_t (*find)(const mqi_kafka_log*, int64_t, int64_t, int64_t) noexcept nogil, int64_t at,
+        int64_t floor, int64_t ceiling
+    ):
+        cdef int64_t found
+        with cython.critical_section(self), nogil:
+            found = find(&self.log.log, at, floor, ceiling)
+        still_whole(self.log.range)
+        return found
+
+
+@cython.final
 cdef class BatchScan:
     """Batches that begin at the positions [start, stop); `start` must be the beginning of one. stop None: to the end.
 
     Iterating gives memoryviews of packed rows (`mqindex.kafka.batches.BATCH`). Afterwards `end` is the position
     after the last whole, good batch, and `fault` is that of the one there, if it is bad. check_crc=False compares
-    no checksums. For one thread at a time.
+    no checksums. resync: the object that found `start`, of the same log. For one thread at a time.
     """
 
     cdef BatchSource log
+    cdef Resync resync
     cdef mqi_kafka_scan scan
     cdef int64_t stop
     cdef bint busy
 
-    def __init__(self, buf, int64_t start=0, stop=None, /, *, bint check_crc=True):
+    def __init__(self, buf, int64_t start=0, stop=None, /, *, bint check_crc=True, Resync resync=None):
         if self.log is not None:
             raise TypeError("a BatchScan is made once")
         cdef BatchSource log = BatchSource(buf, check_crc)
         self.stop = log.limit(stop)
         self.scan.at = log.position(start, "start")
+        if resync is not None:
+            if not check_crc or resync.log.log.buf != log.log.buf or resync.log.log.len != log.log.len:
+                raise ValueError("resync: expected that of the same log, and checksums that are compared")
+            log.log.sums, self.resync = resync.sums, resync
         self.log = log
 
     def __iter__(self):

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not SRC_C.is_dir(), reason="an installed package
 
 LEVELS = [  # from the bottom to the top: a unit includes units of its own level and of those below
     {"arrow", "bytes", "clock", "compiler", "decimal", "read_ahead", "run", "slot", "status"},
-    {"allocate", "buffer", "crc", "guard", "hash", "swap", "write_all"},
+    {"allocate", "buffer", "crc", "crc_sums", "guard", "hash", "swap", "write_all"},
     {"consume_queue", "index_file", "kafka_batch", "kafka_index", "log_frame"},  # a layout each
     {
         "index_fence",
@@ -21,6 +21,7 @@ LEVELS = [  # from the bottom to the top: a unit includes units of its own level
         "kafka_floor",
         "kafka_log",
         "kafka_records",
+        "kafka_resync",
         "kafka_tally",
         "index_put",
         "index_select",

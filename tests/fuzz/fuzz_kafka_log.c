@@ -6,6 +6,7 @@
 #include "mqi_kafka_log.h"
 #include "mqi_kafka_records.h"
 #include "mqi_kafka_recovery.h"
+#include "mqi_kafka_resync.h"
 
 #define MOST 4096
 
@@ -200,6 +201,32 @@ static void recover(const mqi_kafka_log *log, int64_t base, int64_t interval, in
     mqi_kafka_tally_free(&tally);
 }
 
+/* Sums find what comparing every batch alone finds; where nothing is bad, the next batch is that of the walk. */
+static void resync(const mqi_kafka_log *log, int64_t base, tape *t) {
+    mqi_crc_sums sums[2];
+    mqi_kafka_log summed = {log->buf, log->len, mqi_crc32, mqi_crc32c, sums}, alone = summed;
+    alone.sums = 0;
+    HOLDS(mqi_crc_sums_start(sums, log->buf, log->len, mqi_crc32, MQI_CRC32_POLYNOMIAL));
+    HOLDS(mqi_crc_sums_start(sums + 1, log->buf, log->len, mqi_crc32c, MQI_CRC32C_POLYNOMIAL));
+    int64_t floor = base + tape_byte(t) % 8, ceiling = tape_byte(t) & 1 ? base + INT32_MAX : base + tape_byte(t);
+    for (int64_t at = 0; at <= log->len;) {
+        int64_t found = mqi_kafka_next_batch(&summed, at, floor, ceiling);
+        HOLDS(found == mqi_kafka_next_batch(&alone, at, floor, ceiling) && found >= at && found <= log->len);
+        int64_t behind = mqi_kafka_batch_after(&summed, at, floor, ceiling);
+        HOLDS(behind == mqi_kafka_batch_after(&alone, at, floor, ceiling) && (behind > at || at == log->len));
+        at = found + 1;
+    }
+    mqi_kafka_scan scan = {0}, again = {0};
+    mqi_kafka_batch row, same;
+    while (mqi_kafka_scan_batches(&summed, &scan, log->len, &row, 1) == 1) {
+        HOLDS(mqi_kafka_scan_batches(&alone, &again, log->len, &same, 1) == 1);
+        HOLDS(memcmp(&row, &same, sizeof row) == 0);
+    }
+    HOLDS(mqi_kafka_scan_batches(&alone, &again, log->len, &same, 1) == 0 && scan.at == again.at);
+    mqi_crc_sums_free(sums);
+    mqi_crc_sums_free(sums + 1);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tape t = {data, data + size};
     uint8_t flags = tape_byte(&t);
@@ -220,6 +247,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         find_many(&log, all, n, &t);
     }
     recover(&log, base, interval, most, step);
+    resync(&log, base, &t);
     free(m.bytes);
     return 0;
 }

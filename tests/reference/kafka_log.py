@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tests.reference.kafka_index import Entries, Refused, append_offset, maybe_append_time, offset_bytes, time_bytes
 from tests.support.kafka_writer import crc32c
 
-__all__ = ["Header", "Recovered", "headers", "is_whole", "recover", "scan", "tally"]
+__all__ = ["Header", "Recovered", "batch_after", "headers", "is_whole", "next_batch", "recover", "scan", "tally"]
 
 
 class Header(NamedTuple):
@@ -95,6 +95,57 @@ def header(log: bytes, at: int, size: int) -> Header:
     crc, _, attributes = struct.unpack_from(">Ibb", log, at + 12)
     time = -1 if magic == 0 else struct.unpack_from(">q", log, at + 18)[0]
     return Header(at, offset, offset, time, time, -1, size, -1, crc, 1, -1, attributes, -1, magic)
+
+
+# ---- where a damaged log goes on
+
+
+def next_batch(log: bytes, at: int, floor: int, ceiling: int) -> int:
+    """The first position from `at` on where a valid batch begins; the log's length: there is none."""
+    return next((each for each in range(at, len(log)) if is_valid(log, each, floor, ceiling)), len(log))
+
+
+def batch_after(log: bytes, bad: int, floor: int, ceiling: int) -> int:
+    """Behind a bad batch: where its length leads, if that is the end or a valid batch, else at the next valid one."""
+    behind = next((bad + size for at, size in scanned(log, bad)), None)
+    if behind is not None and (behind == len(log) or is_valid(log, behind, floor, ceiling)):
+        return behind
+    return next_batch(log, bad + 1, floor, ceiling)
+
+
+def scanned(log: bytes, at: int) -> list[tuple[int, int]]:
+    """The batch at a position, if its size is one."""
+    try:
+        at, size = next(scan(log, at))
+        is_whole(log, at, size, check_crc=False)
+    except (Corrupt, StopIteration):
+        return []
+    return [(at, size)]
+
+
+def is_valid(log: bytes, at: int, floor: int, ceiling: int) -> bool:
+    """A message of magic 0 or 1 has the end, or another batch above its offset, behind it."""
+    found = sound(log, at, floor, ceiling)
+    if found is None or found.magic == 2 or at + found.size == len(log):
+        return found is not None
+    return sound(log, at + found.size, found.last_offset + 1, ceiling) is not None
+
+
+def sound(log: bytes, at: int, floor: int, ceiling: int) -> Header | None:
+    """A batch whose size, offsets, count and checksum are right."""
+    if not scanned(log, at):
+        return None
+    found = header(log, at, scanned(log, at)[0][1])
+    least = {0: 26, 1: 34, 2: 61}.get(found.magic, 2**31)
+    if found.size < least or found.base_offset < floor or not found.base_offset <= found.last_offset < ceiling:
+        return None
+    if found.magic == 2 and not 0 <= found.count <= found.last_offset - found.base_offset + 1:
+        return None
+    try:
+        is_whole(log, at, found.size)
+    except Corrupt:
+        return None
+    return found
 
 
 def recover(
