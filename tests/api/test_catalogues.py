@@ -16,6 +16,7 @@ from mqindex.kafka import catalogue as kafka
 from mqindex.kafka.checks import log_check
 from mqindex.report import Catalogue, Kind, catalogue_rows
 from mqindex.rocketmq import catalogue as rocketmq
+from tests.support.each import for_each
 
 PACKAGE = Path(mqindex.__file__).parent
 BROKERS = pytest.mark.parametrize("broker", [rocketmq, kafka], ids=["rocketmq", "kafka"])
@@ -23,7 +24,7 @@ EACH = [(name, kinds) for module in (rocketmq, kafka) for name, kinds in sorted(
 ALWAYS = {"path", "at", "field", "expected", "got", "many"}  # parameters of `Kind.finding`
 
 
-@pytest.mark.parametrize(("name", "kinds"), EACH, ids=[name for name, _ in EACH])
+@for_each(EACH)
 def test_a_kind_has_a_plain_sentence(name: str, kinds: tuple[Kind, ...]) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)+", name)
     for kind in kinds:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.api.test_import_rules import modules, room, source, tree_of
+from tests.support.each import for_each
 
 CALLS = {
     "os": {
@@ -41,7 +42,7 @@ def touches(tree: ast.AST) -> Iterator[str]:
 OUTSIDE = [name for name in modules() if room(name) != "files" and source(name).suffix == ".py"]
 
 
-@pytest.mark.parametrize("module", OUTSIDE)
+@for_each(OUTSIDE)
 def test_nothing_else_touches_a_disk(module: str) -> None:
     assert list(touches(tree_of(module))) == []
 

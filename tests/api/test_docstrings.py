@@ -12,11 +12,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import pytest
-
 from mqindex import errors
 from mqindex.rocketmq.layout import IndexHeader
 from tests.api.test_exported_names import EXPORTS
+from tests.support.each import for_each
 
 INTERNAL = "Internal: "  # so begins the docstring of what other rooms of the library call, and users do not
 ARRAYS = {"Keys", "Times", "ArrayLike", "NDArray", "MessageColumns", "ArrayLike | None"}
@@ -32,6 +31,9 @@ class Documented(NamedTuple):
     path: str
     thing: Any
     owner: type | None
+
+    def __str__(self) -> str:
+        return self.path
 
     @property
     def doc(self) -> str:
@@ -78,19 +80,17 @@ def members(path: str, owner: type) -> Iterator[Documented]:
                 yield one
 
 
-def everything() -> list[Any]:
-    found = []
+def everything() -> list[Documented]:
+    found = list[Documented]()
     for module in [*EXPORTS, "mqindex.errors"]:
         if module == "mqindex.spark" and importlib.util.find_spec("pyspark") is None:
             continue
-        found += [pytest.param(each, id=each.path) for each in documented(module)]
+        found += documented(module)
     return found
 
 
 ALL = everything()
-NAMES = {
-    each.values[0].path.split(".", 2)[2]: each.values[0] for each in reversed(ALL) if each.values[0].path.count(".") > 1
-}
+NAMES = {each.path.split(".", 2)[2]: each for each in reversed(ALL) if each.path.count(".") > 1}
 
 
 def said(each: Documented, hops: int = 2) -> str:
@@ -104,7 +104,7 @@ def said(each: Documented, hops: int = 2) -> str:
     return text
 
 
-@pytest.mark.parametrize("each", ALL)
+@for_each(ALL)
 def test_a_docstring_says_what_is_asked(each: Documented) -> None:
     assert each.doc, "no docstring"
     text = said(each)
@@ -120,15 +120,7 @@ def test_a_docstring_says_what_is_asked(each: Documented) -> None:
         assert DTYPE.search(text), f"the types of what comes back: {each.returns}"
 
 
-@pytest.mark.parametrize(
-    "each",
-    [
-        one
-        for one in ALL
-        if one.values[0].parameters
-        and (one.values[0].owner is None or one.values[0].path.endswith((".open", ".create")))
-    ],
-)
+@for_each(one for one in ALL if one.parameters and (one.owner is None or one.path.endswith((".open", ".create"))))
 def test_what_takes_a_path_says_its_errors(each: Documented) -> None:
     if any("PathLike" in annotation or "StrPath" in annotation for annotation in each.parameters.values()):
         assert re.search(r"^Raises\n---", said(each), re.MULTILINE)
@@ -139,7 +131,7 @@ def test_the_header_of_an_index_file_is_public() -> None:
     assert all(field in NAMES["IndexFile.header"].doc for field in IndexHeader._fields)
 
 
-@pytest.mark.parametrize("each", ALL)
+@for_each(ALL)
 def test_errors_that_are_named_exist(each: Documented) -> None:
     for line in each.section("Raises").splitlines():
         if line.strip() and not line.startswith(" "):
@@ -148,7 +140,7 @@ def test_errors_that_are_named_exist(each: Documented) -> None:
                 assert inspect.isclass(found) and issubclass(found, BaseException), line
 
 
-@pytest.mark.parametrize("each", ALL)
+@for_each(ALL)
 def test_a_section_has_one_name_a_line(each: Documented) -> None:
     for section in ["Parameters", "Returns", "Raises", "Attributes"]:
         for line in each.section(section).splitlines():
@@ -160,12 +152,12 @@ def of_a_broker(each: Documented) -> bool:
     return each.owner is None and each.path.startswith(("mqindex.rocketmq.", "mqindex.kafka."))
 
 
-@pytest.mark.parametrize("each", [one for one in ALL if of_a_broker(one.values[0])])
+@for_each(filter(of_a_broker, ALL))
 def test_the_source_of_semantics_is_named(each: Documented) -> None:
     assert re.search(r"Source( of the rules)?: (RocketMQ|Kafka) \d\.\d", said(each, hops=1))
 
 
-@pytest.mark.parametrize("each", [one for one in ALL if one.values[0].owner is None])
+@for_each(one for one in ALL if one.owner is None)
 def test_there_is_an_example(each: Documented) -> None:
     """Of the name itself, or, for plain data and errors, of what returns or raises it."""
     plain = inspect.isclass(each.thing) and (
@@ -175,7 +167,7 @@ def test_there_is_an_example(each: Documented) -> None:
     assert ">>> " in examples or (plain and issubclass(each.thing, BaseException))
 
 
-@pytest.mark.parametrize("each", ALL)
+@for_each(ALL)
 def test_a_reference_to_a_module_leads_somewhere(each: Documented) -> None:
     for name in re.findall(r"`(mqindex(?:\.\w+)+)`", each.doc):
         pkgutil.resolve_name(name)

@@ -15,6 +15,7 @@ import mqindex
 from mqindex import errors
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.rocketmq.options import StoreArguments, store_options
+from tests.support.each import for_each
 
 STORE_OPTIONS = "config=None, commitlog=None, hash_slot_num=None, index_num=None, broker_version=None"
 PARTITION_OPTIONS = "kafka_version=None, index_interval_bytes=4096, max_index_size=10485760, check_crc=True"
@@ -295,7 +296,7 @@ def test_exported_names(module: str) -> None:
     assert set(dir(loaded)) >= EXPORTS[module]
 
 
-@pytest.mark.parametrize("path", SIGNATURES)
+@for_each(SIGNATURES)
 def test_parameters(path: str) -> None:
     wanted = wanted_parameters(SIGNATURES[path])
     parameters = {name: p for name, p in inspect.signature(find(path)).parameters.items() if name != "self"}
@@ -328,7 +329,7 @@ def test_a_misspelt_option_is_refused_with_the_nearest_name(path: str) -> None:
         find(path)("nowhere", index_nun=1)
 
 
-@pytest.mark.parametrize("path", PROPERTIES)
+@for_each(PROPERTIES)
 def test_properties(path: str) -> None:
     assert all(isinstance(inspect.getattr_static(find(path), name), property) for name in PROPERTIES[path])
 

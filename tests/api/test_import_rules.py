@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import mqindex
+from tests.support.each import for_each
 
 PACKAGE = Path(mqindex.__file__).parent
 LEVELS = {
@@ -162,7 +161,7 @@ def deferred(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
-@pytest.mark.parametrize("module", [name for name in modules() if name != "mqindex"])
+@for_each(name for name in modules() if name != "mqindex")
 def test_imports_go_downwards_only(module: str) -> None:
     level = LEVELS[room(module)]
     for imported, _ in imports(module):
@@ -172,7 +171,7 @@ def test_imports_go_downwards_only(module: str) -> None:
             assert (room(module), target) not in NEVER, f"{module} imports {imported}"
 
 
-@pytest.mark.parametrize("module", [name for name in modules() if room(name) in INSIDE and name.count(".") > 1])
+@for_each(name for name in modules() if room(name) in INSIDE and name.count(".") > 1)
 def test_imports_inside_a_room_go_downwards_only(module: str) -> None:
     level = level_inside(module)
     for imported, _ in imports(module):
@@ -206,7 +205,7 @@ def needed(module: str) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("module", [name for name in modules() if room(name) == "cli"])
+@for_each(name for name in modules() if room(name) == "cli")
 def test_the_shell_loads_spark_only_inside_a_command(module: str) -> None:
     at_load = [imported for imported, now in imports(module) if now and room(imported) == "spark"]
     assert at_load == []
@@ -228,7 +227,7 @@ def test_no_room_is_named_after_nothing() -> None:
     assert [name for name in modules() if vague & set(name.split("."))] == []
 
 
-@pytest.mark.parametrize("module", ["mqindex", "mqindex.errors", "mqindex.engines", "mqindex.report"])
+@for_each(["mqindex", "mqindex.errors", "mqindex.engines", "mqindex.report"])
 def test_import_is_light(module: str) -> None:
     assert loaded_by(module) & {"numpy", *OPTIONAL} == set()
 

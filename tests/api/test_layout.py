@@ -13,6 +13,7 @@ from mqindex.kafka import layout as kafka_layout
 from mqindex.kafka.layout import IndexKind
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.sidecar import layout as sidecar_layout
+from tests.support.each import for_each
 from tests.support.golden import case
 
 SRC_C = Path(__file__).parents[2] / "src_c"
@@ -50,19 +51,19 @@ def c_constants() -> dict[str, int]:
 
 
 @in_repository
-@pytest.mark.parametrize(("c_name", "kind"), KAFKA_TWINS.items())
+@for_each(KAFKA_TWINS.items())
 def test_both_layouts_of_kafka_agree(c_name: str, kind: IndexKind) -> None:
     assert c_constants()[c_name] == kind.entry_size
 
 
 @in_repository
-@pytest.mark.parametrize(("c_name", "python_name"), TWINS.items())
+@for_each(TWINS.items())
 def test_both_layouts_agree(c_name: str, python_name: str) -> None:
     assert c_constants()[c_name] == getattr(layout, python_name)
 
 
 @in_repository
-@pytest.mark.parametrize(("c_name", "number"), SIDECAR_TWINS.items())
+@for_each(SIDECAR_TWINS.items())
 def test_both_layouts_of_sidecars_agree(c_name: str, number: int) -> None:
     assert c_constants()[c_name] == number
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from mqindex import kafka, rocketmq
 from mqindex._words import plural
 from tests.api.test_import_rules import modules, source
 from tests.crash.test_kafka_repair import make_partition
+from tests.support.each import for_each
 from tests.support.small_store import OPTIONS, make_small_store
 
 COUNTED = re.compile(
@@ -18,7 +17,7 @@ COUNTED = re.compile(
 )
 
 
-@pytest.mark.parametrize("module", modules())
+@for_each(modules())
 def test_no_message_has_a_number_and_a_plural_that_is_written_out(module: str) -> None:
     lines = source(module).read_text().splitlines()
     found = [line.strip() for line in lines if COUNTED.search(line) and "plural(" not in line]

@@ -10,6 +10,7 @@ import pytest
 click = pytest.importorskip("click")
 
 from mqindex.cli.group import COMMANDS, root  # noqa: E402
+from tests.support.each import for_each  # noqa: E402
 
 README = Path(__file__).parents[2] / "README.md"
 OPTIONS = {  # the contract: options a script may rely on
@@ -62,13 +63,13 @@ def test_the_commands_are_those_of_the_contract() -> None:
     assert set(COMMANDS) == set(OPTIONS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each(COMMANDS)
 def test_every_option_has_a_help_text(name: str) -> None:
     options = [param for param in command(name).params if isinstance(param, click.Option)]
     assert [option.name for option in options if not option.help] == []
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each(COMMANDS)
 def test_help_says_what_how_and_the_exit_codes(name: str) -> None:
     text = command(name).get_help(click.Context(command(name), info_name=name))
     assert f"Usage: {name}" in text
@@ -76,7 +77,7 @@ def test_help_says_what_how_and_the_exit_codes(name: str) -> None:
     assert "xit code" in text or name in {"info", "dump", "hash"}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each(COMMANDS)
 def test_the_options_of_the_contract_exist(name: str) -> None:
     known = flags(name)
     opens_a_store = {"query", "message", "verify", "report", "repair", "rebuild", "follow", "info"}
@@ -90,7 +91,7 @@ def flags(name: str) -> set[str]:
 
 
 @pytest.mark.skipif(not README.exists(), reason="an installed package is tested without its README")
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each(COMMANDS)
 def test_the_readme_names_every_command(name: str) -> None:
     assert f"mqindex {name}" in README.read_text()
 

@@ -7,9 +7,8 @@ import importlib
 import pkgutil
 from pathlib import Path
 
-import pytest
-
 from mqindex import _native
+from tests.support.each import for_each
 
 COMPILED = [info.name for info in pkgutil.iter_modules(_native.__path__)]
 
@@ -18,7 +17,7 @@ def test_the_kernels_are_built() -> None:
     assert {"keys", "arrow", "index_file", "commit_log"} <= set(COMPILED)
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@for_each(COMPILED)
 def test_stub_names_only_what_the_module_has(name: str) -> None:
     module = importlib.import_module(f"mqindex._native.{name}")
     stub = Path(_native.__path__[0], f"{name}.pyi")
