@@ -30,6 +30,16 @@ class Rule:
         """The releases at which it changes."""
         return tuple(one for one in (self.since, self.until) if one is not None)
 
+    @property
+    def brokers(self) -> str:
+        """Those that do it, as a sentence names them.
+
+        >>> Rule("waits", "4.5", None, "").brokers, Rule("waits", "4.5", "5.0", "").brokers
+        ('from 4.5 on', 'from 4.5 on, before 5.0')
+        """
+        begin = [] if self.since is None else [f"from {self.since} on"]
+        return ", ".join([*begin, *([] if self.until is None else [f"before {self.until}"])]) or "every"
+
 
 @dataclass(frozen=True, slots=True)
 class Broker:

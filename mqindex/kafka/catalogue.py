@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from mqindex.kafka import brokers
 from mqindex.kafka.layout import IndexKind
 from mqindex.report import Kind
 
@@ -19,6 +20,7 @@ _NOT_RECOVERED = (
     "after a clean stop a log with its .index is not recovered: a broker does not start, or appends behind what is bad"
 )
 _OFFLINE = "a broker puts the log dir offline, and stops if it has no other"
+_LEFT, _RAFT = brokers.LOST_INDEXES_LEFT.brokers, brokers.AFTER_RAFT.brokers
 
 # fmt: off
 # ---- the log of a segment
@@ -168,8 +170,8 @@ OFFSET_INDEX: Final = _index("offset-index",
     "Zeros follow the entries of a closed index, and a broker takes them as entries.",
     "An entry is for an offset or position after the log's end, as a truncation leaves it in an open index.",
     Kind("offset-index-missing", "error",
-        "The file is missing; brokers 2.3 and later recover the segment when they start.",
-        "`mqindex repair` writes it; a broker reads the whole segment for it, but not from 1.1 to 2.2"),
+        f"The file is missing; brokers recover the segment when they start, but not those {_LEFT}.",
+        f"`mqindex repair` writes it; a broker reads the whole segment for it, but not those {_LEFT}"),
     "An entry's position is after batches that its offset belongs to: look-ups miss them.",
     "An entry's offset is not one of the batch at its position; look-ups are right.")
 NO_OFFSETS_INDEXED = replace(OFFSET_INDEX.missing, severity="info",
@@ -204,7 +206,7 @@ TIME_INDEX: Final = _index("time-index",
     "An entry leads searches by time past records that they look for.",
     "An entry is not for the first batch with its time; searches are right.")
 TIMES_LOST_WITH_OFFSETS = replace(TIME_INDEX.missing,
-    hint="the .index is missing too: brokers 2.3 and later make both anew when they start, older ones empty; "
+    hint=f"the .index is missing too: brokers make both anew when they start, those {_LEFT}, empty; "
          "`mqindex repair` writes it")
 NO_TIMES_INDEXED = replace(TIME_INDEX.missing, severity="info",
     hint="a broker creates an empty one, which is correct here")
@@ -238,7 +240,7 @@ TRANSACTION_INDEX_MISSING = Kind("transaction-index-missing", "error",
     "Transactions were aborted, and the file is missing: consumers of committed records get aborted ones.",
     _ABORTED_READ)
 ABORTED_LOST_WITH_OFFSETS = replace(TRANSACTION_INDEX_MISSING,
-    hint="the .index is missing too: brokers 2.3 and later make both anew when they start, older ones may not, so that "
+    hint=f"the .index is missing too: brokers make both anew when they start, those {_LEFT}, do not, so that "
          f"{_ABORTED_READ}")
 TRANSACTION_INDEX_INCOMPLETE = Kind("transaction-index-incomplete", "error",
     "Aborted transactions have no entry: consumers of committed records get aborted ones.",
@@ -318,9 +320,9 @@ META_PROPERTIES = Kind("meta-properties", "error",
     "The log dir's meta.properties cannot be read, and no broker starts.",
     "restore the file; every log dir of a broker has the same ids")
 PROPERTIES_INCOMPLETE = replace(META_PROPERTIES, severity="warning",
-    hint="a broker with KRaft, as every one from 4.0 on, does not start; one with ZooKeeper completes the file")
+    hint=f"a broker with KRaft, as every one {_RAFT}, does not start; one with ZooKeeper completes the file")
 PROPERTIES_MISSING = Kind("meta-properties-missing", "error",
-    "The log dir has no meta.properties: a broker with KRaft, as every one from 4.0 on, does not start.",
+    f"The log dir has no meta.properties: a broker with KRaft, as every one {_RAFT}, does not start.",
     "restore the file: it is needed in every log dir of a broker; one with ZooKeeper writes it itself")
 PROPERTIES_WRITTEN_ANEW = replace(PROPERTIES_MISSING, severity="warning",
     hint="a broker with ZooKeeper writes it anew; where its configuration has no broker.id it gets a new one, and the "
@@ -332,8 +334,8 @@ PARTITION_METADATA = Kind("partition-metadata", "error",
     "A partition.metadata cannot be read: a broker puts the whole log dir offline.",
     f"{_OFFLINE}; restore it from a replica, where the topic has the same id")
 TOPIC_ID = Kind("topic-id", "warning",
-    "A partition has another topic id than the other partitions of its topic: a broker from 2.8 on does not serve one "
-    "with an id that the cluster does not know.",
+    "A partition has another topic id than the other partitions of its topic: a broker "
+    f"{brokers.TOPIC_IDS.brokers} does not serve one with an id that the cluster does not know.",
     "compare it with `kafka-topics.sh --describe`: a deleted topic had the same name, or the file is damaged")
 NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the newest segment has no permission to write a file or directory of the log dir, so a broker puts "
@@ -343,8 +345,8 @@ OFFSET_CHECKPOINT = Kind("offset-checkpoint", "error",
     "A checkpoint of the log dir cannot be read: a broker puts the log dir offline, or goes on without what it says.",
     f"{_OFFLINE}; delete the file: a broker makes a new one, and {{consequence}}")
 OFFSET_CHECKPOINT_NUMBER = replace(OFFSET_CHECKPOINT,
-    hint="a broker from 3.1 on {effect}, an older one puts the log dir offline; delete the file: a broker makes a new "
-         "one, and {consequence}")
+    hint=f"a broker from {brokers.NUMBER_STOPS.until} on {{effect}}, an older one puts the log dir offline; delete the "
+         "file: a broker makes a new one, and {consequence}")
 PRODUCER_SNAPSHOT = Kind("producer-snapshot", "warning",
     "A snapshot of the producers' state cannot be read: a broker takes an older one, and the log from there on.",
     "a broker that starts deletes it, and knows no more of producers than an older one and the log show")

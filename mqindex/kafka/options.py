@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from mqindex._native.numbers import whole_number
+from mqindex._rules import Broker
+from mqindex.kafka.brokers import LOST_INDEXES_LEFT, REFERENCE, broker_of, follows
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind
 from mqindex.report import Value
 
 __all__ = ["INDEX_INTERVAL_BYTES", "PartitionArguments", "PartitionOptions", "partition_options"]
 
 INDEX_INTERVAL_BYTES = 4096
-_REFERENCE = "4.1.0"
-_OLDEST = (0, 11)
 
 
 class PartitionArguments(TypedDict, total=False):
@@ -22,7 +21,7 @@ class PartitionArguments(TypedDict, total=False):
 
     Parameters
     ----------
-    kafka_version : as "3.9.1"; None: the rules of 4.1. Up to 1.1 the offset index gets first offsets.
+    kafka_version : as "3.9.1"; None: the rules of 4.4. Up to 1.1 the offset index gets first offsets.
     index_interval_bytes : the topic's index.interval.bytes; no file of a partition has it.
     max_index_size : bytes (segment.index.bytes); a segment with more entries is refused, as by the broker.
     check_crc : False: batches with a wrong checksum count as good, and only headers are read.
@@ -36,12 +35,22 @@ class PartitionArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class PartitionOptions:
-    """Checked options; picklable. `kafka_version` None: the rules of 4.1."""
+    """Checked options; picklable. `kafka_version` None: the rules of 4.4."""
 
     kafka_version: str | None
     index_interval_bytes: int
     max_index_size: int
     check_crc: bool
+
+    @property
+    def broker(self) -> Broker:
+        """As far as its version is known."""
+        return broker_of(self.kafka_version)
+
+    @property
+    def makes_lost_indexes(self) -> bool:
+        """Whether a segment without its `.index` is recovered when it is loaded, however the broker was stopped."""
+        return not follows(self.broker, LOST_INDEXES_LEFT)
 
     def of_metadata_log(self) -> PartitionOptions:
         """Those of KRaft's own log, of which nobody sets these two. Source: Kafka 3.9.0 `KafkaMetadataLog.apply`."""
@@ -49,7 +58,7 @@ class PartitionOptions:
 
     def settings(self) -> dict[str, Value]:
         """What a report says was used, and where it came from."""
-        version = Value(_REFERENCE, "default") if self.kafka_version is None else Value(self.kafka_version, "given")
+        version = Value(REFERENCE, "default") if self.kafka_version is None else Value(self.kafka_version, "given")
         return {
             "kafka_version": version,
             "index_interval_bytes": _value(self.index_interval_bytes, INDEX_INTERVAL_BYTES),
@@ -69,8 +78,7 @@ def partition_options(
     >>> partition_options(kafka_version="3.9.1").settings()["kafka_version"]
     Value(value='3.9.1', source='given')
     """
-    if kafka_version is not None:
-        _check_version(kafka_version)
+    broker_of(kafka_version)
     return PartitionOptions(
         kafka_version,
         _whole("index_interval_bytes", index_interval_bytes, 0),
@@ -88,12 +96,3 @@ def _whole(name: str, value: int, least: int) -> int:
     if not least <= number < 2**31:
         raise ValueError(f"{name}: expected {least}..{2**31 - 1}, got {value}")
     return number
-
-
-def _check_version(version: str) -> None:
-    if not isinstance(version, str):
-        raise TypeError(f"kafka_version: expected numbers and dots, as '3.9.1', got {version!r:.80}")
-    if re.fullmatch(r"\d+(\.\d+)+", version) is None:
-        raise ValueError(f"kafka_version: expected numbers and dots, as 3.9.1, got {version!r}")
-    if tuple(int(part) for part in version.split(".")) < _OLDEST:
-        raise ValueError(f"kafka_version: expected 0.11 or later, got {version}")

@@ -55,7 +55,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"serving"},
     ],
     "kafka": [
-        {"catalogue", "kinds", "layout", "options"},
+        {"brokers", "catalogue", "kinds", "layout", "options"},
         {"index"},
         {"log"},
         {"partition"},

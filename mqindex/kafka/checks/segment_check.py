@@ -41,7 +41,6 @@ from mqindex.kafka.checks.threaded_recovery import recover_with_threads
 from mqindex.kafka.index.transaction_index import read_aborted
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.batches import batch_rows
-from mqindex.kafka.log.log_recovery import lost_indexes_are_made
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.leader_epochs import RUN
@@ -323,7 +322,7 @@ def _is_left_to_recovery(check: SegmentCheck, done: CheckedSegment, made: Recove
     cut in any case. Good batches behind a bad one are kept by an `.index`.
     Source: Kafka 2.8.2 to 4.1.0 `LogLoader.loadSegmentFiles`, `recoverLog`.
     """
-    if not (done.cut and done.lost_offsets() and lost_indexes_are_made(check.options.kafka_version)):
+    if not (done.cut and done.lost_offsets() and check.options.makes_lost_indexes):
         return False
     if check.files.is_swapping or (check.last and check.clean is not True):
         return False
@@ -339,7 +338,7 @@ def _is_removed_for_recovery(check: SegmentCheck, done: CheckedSegment, made: Re
         return False
     if done.contradictory or check.files.is_swapping or not disk.is_file(check.files.place_of(IndexKind.OFFSET)):
         return False
-    return lost_indexes_are_made(check.options.kafka_version) and ends_at_fault(check.files.log, made)
+    return check.options.makes_lost_indexes and ends_at_fault(check.files.log, made)
 
 
 def _look_at_refused(check: SegmentCheck, error: MQIndexError, done: CheckedSegment) -> None:

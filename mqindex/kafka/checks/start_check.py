@@ -19,6 +19,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk, lock
 from mqindex.kafka import catalogue
+from mqindex.kafka.brokers import AFTER_RAFT, CHECKPOINT_STOPS, NUMBER_STOPS, RAFT, STRAY_STOPS, TOPIC_IDS, follows
 from mqindex.kafka.checks.start_ids import id_text, missing_property, topic_id_of, wrong_property
 from mqindex.kafka.checks.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
@@ -45,15 +46,14 @@ NO_INDEX_FILE: Final = "no file, but something else that has the name of an inde
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 _CLEANED: Final = "cleaner-offset-checkpoint"
-_CHECKPOINTS: Final = {  # what a broker does without the entries; and from 3.1 on, where one's number cannot be read
+_CHECKPOINTS: Final = {  # what a broker does without the entries; and where `NUMBER_STOPS` is not, without a number
     RECOVERY_POINTS: ("reads every segment after an unclean stop",) * 2,
     "log-start-offset-checkpoint": ("starts every log at its first segment",) * 2,
     HIGH_WATERMARKS: ("finds out anew what is replicated", "serves no partition of the log dir"),
     _CLEANED: ("compacts every log from its beginning", "compacts no log"),
 }
-_WITH_RAFT: Final = "with KRaft, as every one from 4.0 on"
+_WITH_RAFT: Final = f"with KRaft, as every one {AFTER_RAFT.brokers}"
 _OF_RAFT: Final = ("bootstrap.checkpoint", METADATA_LOG)
-_RAFT_SINCE, _RAFT_ONLY_SINCE, _NUMBERS_UNCAUGHT_SINCE, _STRAY_SINCE = (2, 8), (4,), (3, 1), (3, 6)
 
 
 @dataclass(slots=True)
@@ -120,11 +120,11 @@ def _look_at_directories(found: Survey, look: StartFiles) -> None:
     for path in stray_directories(found.root):
         look.stop(catalogue.STRAY_DIRECTORY, path, "a directory that is not a partition")
     partitions = list_partitions(found.root)
-    if _is_before(_STRAY_SINCE, found):
+    if found.options.broker.does(STRAY_STOPS):
         for each in partitions:
             if each.state == "stray":
                 reason = "a directory that a newer broker put aside"
-                look.stop(catalogue.STRAY_DIRECTORY, each.path, reason, brokers="before 3.6")
+                look.stop(catalogue.STRAY_DIRECTORY, each.path, reason, STRAY_STOPS.brokers)
     for path, other in duplicate_directories(partitions):
         look.stop(catalogue.DUPLICATE_DIRECTORY, path, f"the partition has the directory {os.path.basename(other)} too")
     look.deletes += [each.path for each in partitions if each.state == "delete"]
@@ -176,17 +176,12 @@ def _is_copy(found: Survey) -> bool:
 
 def _uses_raft(found: Survey) -> bool | None:
     """Whether the broker of a log dir has KRaft and no ZooKeeper; None: not known."""
-    if _is_before(_RAFT_SINCE, found):
+    broker = found.options.broker
+    if broker.does(RAFT) is False:
         return False
-    if _is_before(_RAFT_ONLY_SINCE, found) is False:
+    if broker.does(AFTER_RAFT):
         return True
     return any(disk.is_there(os.path.join(found.root, name)) for name in _OF_RAFT) or None
-
-
-def _is_before(version: tuple[int, ...], found: Survey) -> bool | None:
-    """Whether the broker's version is; None: not known."""
-    given = found.options.kafka_version
-    return None if given is None else tuple(map(int, given.split("."))) < version
 
 
 def _look_at_checkpoints(found: Survey, look: StartFiles) -> None:
@@ -196,8 +191,9 @@ def _look_at_checkpoints(found: Survey, look: StartFiles) -> None:
             offsets = read_offsets(path)
         except CorruptIndexError as error:
             number = error.field == ENTRY_NUMBER
-            if not number or _is_before(_NUMBERS_UNCAUGHT_SINCE, found):
-                look.obstacles.append(Obstacle(path, _UNREAD, f"from 1.0 on{', before 3.1' if number else ''}"))
+            rule = NUMBER_STOPS if number else CHECKPOINT_STOPS
+            if follows(found.options.broker, rule):
+                look.obstacles.append(Obstacle(path, _UNREAD, rule.brokers))
             kind = catalogue.OFFSET_CHECKPOINT_NUMBER if number else catalogue.OFFSET_CHECKPOINT
             fields = (error.field, error.expected, error.got)
             look.findings.append(kind.finding(path, None, *fields, consequence=consequence, effect=effect))
@@ -232,7 +228,7 @@ def _look_at_partition(files: PartitionFiles, look: StartFiles) -> bytes | None:
     try:
         return topic_id_of(_metadata_of(path))
     except ValueError as error:
-        look.stop(catalogue.PARTITION_METADATA, _metadata_of(path), str(error), brokers="from 2.8 on")
+        look.stop(catalogue.PARTITION_METADATA, _metadata_of(path), str(error), TOPIC_IDS.brokers)
     return None
 
 

@@ -19,12 +19,13 @@ from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.regular import reading
+from mqindex.kafka.brokers import FIRST_OFFSETS_INDEXED, broker_of, follows
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import TransactionIndex
 from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, IndexKind, base_offset_of, require_file
 from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
-from mqindex.kafka.log.log_recovery import WINDOW, last_offsets_are_indexed, run_by_headers, run_with_checksums
+from mqindex.kafka.log.log_recovery import WINDOW, run_by_headers, run_with_checksums
 from mqindex.kafka.log.opened_indexes import OpenedIndexes
 from mqindex.kafka.log.records import no_records, read_records, records_from, require_columns
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -203,7 +204,7 @@ class LogSegment(SegmentSearch, Closable):
         ----------
         index_interval_bytes : int (index.interval.bytes)
         max_index_size : int, bytes (segment.index.bytes)
-        kafka_version : str or None; None: as 4.1. Up to 1.1 the offset index gets first offsets.
+        kafka_version : str or None; None: as 4.4. Up to 1.1 the offset index gets first offsets.
         check_crc : bool; False: batches with a wrong checksum count as good
         stretch : int, bytes; the batches are counted in the same pass, in groups of so much log. 0: they are not
 
@@ -221,7 +222,7 @@ class LogSegment(SegmentSearch, Closable):
         -----
         Source: Kafka 4.1.0 `LogSegment.recover`.
         """
-        first_offset = None if last_offsets_are_indexed(kafka_version) else self._first_offset
+        first_offset = self._first_offset if follows(broker_of(kafka_version), FIRST_OFFSETS_INDEXED) else None
         made = Recovered(
             self.log_bytes(), self.base_offset, index_interval_bytes=index_interval_bytes,
             max_index_size=max_index_size, check_crc=check_crc, first_offset=first_offset, path=self.path,
