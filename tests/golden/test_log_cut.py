@@ -190,6 +190,30 @@ def test_what_a_broker_does_not_compare_cuts_no_log(store: Path, harm: Callable[
     assert (report.ok, told(report), start_of(report).messages_deleted) == (False, [], 0)
 
 
+@pytest.mark.parametrize(
+    ("size", "version", "cut"),
+    [
+        (1 << 20, "5.3.1", False), (1 << 20, "5.3.2", True), (1 << 20, "5.5.1", True),
+        (-1, "5.5.0", False), (-1, "5.5.1", True), (0, "5.5.1", False), (9, "5.5.1", False),
+    ],
+)  # fmt: skip
+def test_a_blank_of_an_impossible_size_cuts_the_log_of_newer_brokers(
+    store: Path, size: int, version: str, *, cut: bool
+) -> None:
+    """It was said that no broker compares it: the real ones of these versions did this with such a log."""
+    (store / "abort").touch()
+    (store / "checkpoint").unlink()
+    path = log_paths(store)[6]
+    at = list(records(path))[-1][0]
+    data = bytearray(path.read_bytes())
+    struct.pack_into(">i", data, at, size)
+    path.write_bytes(data)
+    report = verify(store, broker_version=version)
+    assert start_of(report).cuts == ((str(path),) if cut else ())
+    assert start_of(report).messages_deleted == (messages_from(store, int(path.name) + at) if cut else 0)
+    assert [one.at for one in told(report)] == ([at] if cut else [])
+
+
 def test_a_record_of_another_log_is_read_over_up_to_a_bad_one(store: Path) -> None:
     path = log_paths(store)[7]
     data = bytearray(path.read_bytes())

@@ -16,7 +16,7 @@ from mqindex.engines.tasks import run_one
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks.log_check import Walked
-from mqindex.rocketmq.checks.recovery import Recovery
+from mqindex.rocketmq.checks.recovery import LARGE_BLANK, NEGATIVE_BLANK, Recovery
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan, Tags, drained
 from mqindex.rocketmq.options import StoreOptions
 
@@ -37,11 +37,12 @@ def with_cuts(engine: Engine, walked: Walked, recoveries: Sequence[Recovery]) ->
     if walked.damage:
         look = partial(_stops, found.spans, check_crc=checks_crc(found.options))
         stops = run_one(engine, look, walked.damage, "look where a broker stops")
-    return tuple(_with_cut(engine, walked, one, stops) for one in recoveries)
+    return tuple(dict.fromkeys(_with_cut(engine, walked, one, stops) for one in recoveries))
 
 
 def _with_cut(engine: Engine, walked: Walked, one: Recovery, stops: Sequence[Damage]) -> Recovery:
-    first = next((stop for stop in stops if stop.at >= one.begin), None)
+    first = next((stop for stop in stops if stop.at >= one.begin and stop.kind not in one.passes), None)
+    one = one._replace(passes=())
     if one.cut is None and first is not None:
         one = one._replace(cut=first.at, by_crc=first.kind == "bad-crc")
     cut = one.cut
@@ -55,32 +56,32 @@ def _with_cut(engine: Engine, walked: Walked, one: Recovery, stops: Sequence[Dam
 
 def _stops(spans: Sequence[LogSpan], damage: Sequence[Damage], *, check_crc: bool) -> list[Damage]:
     """The stretches in which a broker stops, each from there on."""
-    of_file, found = {span.path: span for span in spans}, []
+    of_file = {span.path: span for span in spans}
+    found: list[Damage | None] = []
     for one in damage:
         try:
             span = of_file[one.path]
             with span.open() as log:
-                at = _stop(log, span, one, check_crc=check_crc)
+                found.append(_stop(log, span, one, check_crc=check_crc))
         except FileNotFoundError:  # expired meanwhile
             continue
-        if at is not None:
-            found.append(replace(one, at=at))
-    return found
+    return [one for one in found if one is not None]
 
 
-def _stop(log: MappedFile, span: LogSpan, damage: Damage, *, check_crc: bool) -> int | None:
-    """The first record there that is bad to a broker. It compares neither the offset in a record with the record's
-    place nor the size in a file's blank: there it reads on."""
+def _stop(log: MappedFile, span: LogSpan, damage: Damage, *, check_crc: bool) -> Damage | None:
+    """The first record there that is bad to a broker. It does not compare the offset in a record with the record's
+    place, and only newer ones look at the size in a file's blank."""
     at, end = damage.at, span.stop if damage.stop is None else damage.stop
     while at < end:
         start = at - span.file_start
         size, magic = struct.unpack(">ii", log.read(start, start + 8).ljust(8, b"\0"))
         if magic == layout.MAGIC_BLANK:
-            return None
+            kind = NEGATIVE_BLANK if size < 0 else LARGE_BLANK
+            return None if 0 <= size <= span.stop - at else replace(damage, at=at, kind=kind)
         record = bytearray(log.read(start, start + max(size, 0)))
         record[_PHY_OFFSET] = at.to_bytes(8, "big")
         if not scan_at(record, at, [at], check_crc=check_crc)[1].all():
-            return at
+            return replace(damage, at=at)
         at += size
     return None
 

@@ -35,8 +35,19 @@ from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import is_rocksdb
 
-__all__ = ["NOT_KNOWN", "OFFSET_SINCE", "Recovery", "needs_offset", "reach_of_queues", "recoveries"]
+__all__ = [
+    "LARGE_BLANK",
+    "NEGATIVE_BLANK",
+    "NOT_KNOWN",
+    "OFFSET_SINCE",
+    "Recovery",
+    "needs_offset",
+    "reach_of_queues",
+    "recoveries",
+]
 
+LARGE_BLANK: Final = "a blank larger than what is left of its file"
+NEGATIVE_BLANK: Final = "a blank of a negative size"
 _OLDEST = (4, 1, 0)
 _QUEUES_SINCE = (5, 3, 2)
 """After a clean end `CommitLog.recoverNormally` begins at the newest file to which the queues reach, not at the
@@ -50,6 +61,9 @@ _CONFIRMED_SINCE = (5, 1, 1)
 """With enableControllerMode `DefaultMessageStore.start` goes on at the checkpoint's confirmPhyOffset, wherever
 `CommitLog.recoverAbnormally` began: a broker is fenced (`BrokerController.initialize`) until a controller gave it its
 role. What is not confirmed is written once it is."""
+_LARGE_BLANK_SINCE, _NEGATIVE_BLANK_SINCE = (5, 3, 2), (5, 5, 1)
+"""`CommitLog.checkMessageAndReturnSize` takes a file's blank for a bad record if its size is more than what is left of
+the file; if it is negative."""
 _FILES = NUMBERS["commitLogRecoverMaxNum"]
 _SAFETY = 3000  # ms that a broker goes back before its checkpoint's times
 _OTHERWISE = (
@@ -66,7 +80,8 @@ class Recovery(NamedTuple):
 
     It begins at the phy offset `begin`. `cut`: where it finds a bad record, cuts the log, and deletes the `messages`
     from there on; None: it reads to the log's end. `by_crc`: nothing but the body's checksum is bad. `confirmed`: from
-    there on it dispatches all that is left, also what is before `begin`.
+    there on it dispatches all that is left, also what is before `begin`. `passes`: the blanks that it reads over
+    although their size is wrong, until the cut is known.
     """
 
     unclean: bool
@@ -75,6 +90,7 @@ class Recovery(NamedTuple):
     messages: int = 0
     by_crc: bool = False
     confirmed: int = layout.MAX_TIMESTAMP
+    passes: tuple[str, ...] = ()
 
     @property
     def dispatched(self) -> int:
@@ -104,7 +120,13 @@ def recoveries(found: Survey) -> tuple[Recovery, ...]:
     ends = (False, True) if found.unclean and found.is_in_use() else (found.unclean,)
     versions = _versions(found)
     looks = {True: _after_unclean_end, False: _after_clean_end}
-    return tuple(dict.fromkeys(looks[unclean](found, files, version) for unclean in ends for version in versions))
+    reads = (looks[unclean](found, files, one)._replace(passes=_passes(one)) for unclean in ends for one in versions)
+    return tuple(dict.fromkeys(reads))
+
+
+def _passes(version: Version) -> tuple[str, ...]:
+    changed = {LARGE_BLANK: _LARGE_BLANK_SINCE, NEGATIVE_BLANK: _NEGATIVE_BLANK_SINCE}
+    return tuple(blank for blank, since in changed.items() if version < since)
 
 
 def _goes_otherwise(found: Survey) -> bool:
@@ -119,7 +141,8 @@ def _goes_otherwise(found: Survey) -> bool:
 
 def _versions(found: Survey) -> tuple[Version, ...]:
     """One version of each rule that the broker may follow."""
-    version, older, newer = found.version.number, (_OLDEST, _QUEUES_SINCE), (_FILES_SINCE, OFFSET_SINCE)
+    version, older = found.version.number, (_OLDEST, _QUEUES_SINCE)
+    newer = (_FILES_SINCE, OFFSET_SINCE, _NEGATIVE_BLANK_SINCE)
     if found.options.broker_version is not None:
         return (parse_version(version),)
     if not found.version.known:
