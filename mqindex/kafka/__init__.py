@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
     from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
     from mqindex.kafka.index.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
-    from mqindex.kafka.log.log_segment import BatchFault, LogSegment
+    from mqindex.kafka.log.damage import BatchFault
+    from mqindex.kafka.log.log_segment import LogSegment
     from mqindex.kafka.log.segment_search import LogOffsetPosition
     from mqindex.kafka.partition.partition_log import PartitionLog, PartitionOffsetPosition
     from mqindex.kafka.rebuild import rebuild
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AbortedTxn": "mqindex.kafka.index.transaction_index",
-    "BatchFault": "mqindex.kafka.log.log_segment",
+    "BatchFault": "mqindex.kafka.log.damage",
     "LogDirHealth": "mqindex.kafka.health.log_dir_health",
     "LogOffsetPosition": "mqindex.kafka.log.segment_search",
     "LogSegment": "mqindex.kafka.log.log_segment",

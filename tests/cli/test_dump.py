@@ -189,7 +189,9 @@ def test_damage_in_the_middle_is_told_and_the_rest_printed(shell: Shell, basic: 
     assert done.status == 1
     assert str(basic.log_files[0]) in done.err
     assert str(victim["phyOffset"]) in done.err
-    assert [one["phy_offset"] for one in done.json] == [
+    *rows, said = done.json
+    assert said["damage"] in done.err
+    assert [one["phy_offset"] for one in rows] == [
         one["phyOffset"] for one in basic.case.truth["messages"] if one is not victim
     ]
 

@@ -254,7 +254,7 @@ def test_verify_in_a_pipe_loads_what_it_uses(mono: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
     assert loaded & {"rich", "json", "uuid", "tempfile", "mqindex.health", "mqindex.cli.kafka.facts"} <= {"uuid"}
-    assert len({name for name in loaded if name.partition(".")[0] == "mqindex"}) <= 119
+    assert len({name for name in loaded if name.partition(".")[0] == "mqindex"}) <= 120
 
 
 # ---- dump
@@ -372,8 +372,10 @@ def test_damage_of_a_log_is_told_and_the_rest_printed(shell: Shell, mono: Path) 
         assert done.status == 1
         assert done.err.count("\n") == 1
         assert f"{log} field length at byte {bad[0]}: " in done.err
-        assert {row["segment"] for row in done.json} == {said["base"] for said in MONO.truth["segments"]}
-    assert len(shell("dump", log, "--json").json) == 3
+        assert {row["segment"] for row in done.json if "damage" not in row} == {
+            said["base"] for said in MONO.truth["segments"]
+        }
+    assert len(shell("dump", log, "--json").json) == len(second["batches"])  # one less, and what is said of it
 
 
 # ---- query

@@ -13,6 +13,7 @@ from mqindex.kafka import LogSegment
 from mqindex.spark.sources import kafka_log as kafka_log_source
 from mqindex.spark.sources.kafka_index import KafkaIndexSource
 from mqindex.spark.sources.kafka_log import KafkaLogSource
+from tests.support.damaged_partition import DAMAGE, damaged_partition
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
@@ -228,19 +229,20 @@ def test_damage_fails_the_query_unless_told_otherwise(long: Path) -> None:
     content = bytearray(path.read_bytes())
     content[where.position + 8 : where.position + 12] = bytes(4)
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"the log ends too early: .* at byte {where.position}: .*failOnDataLoss"):
+    with pytest.raises(ValueError, match=rf"the log is damaged: .* at byte {where.position}: .*failOnDataLoss"):
         offsets_of(long)
-    assert offsets_of(long, failOnDataLoss="false")[1] == [*range(300), 400]
+    assert offsets_of(long, failOnDataLoss="false")[1] == [each for each in range(401) if each != 300]
 
 
-def test_checksums_are_compared_where_asked_for(long: Path) -> None:
+def test_checksums_are_compared_unless_asked_not_to(long: Path) -> None:
     path = long / f"{400:020d}.log"
     content = bytearray(path.read_bytes())
     content[-2] ^= 1
     path.write_bytes(content)
-    assert len(offsets_of(long)[1]) == 401
-    with pytest.raises(ValueError, match="the log ends too early"):
-        offsets_of(long, checkCrc="true")
+    assert len(offsets_of(long, checkCrc="false")[1]) == 401
+    with pytest.raises(ValueError, match="the log is damaged: bad-crc"):
+        offsets_of(long)
+    assert len(offsets_of(long, failOnDataLoss="false")[1]) == 400
 
 
 def test_a_log_dir_without_segments_has_no_rows(registered: Any, tmp_path: Path) -> None:
@@ -275,9 +277,7 @@ def test_a_torn_batch_before_the_partition_s_end_fails_the_query(torn: Path) -> 
         batches = segment.batches()
         end = int(batches["position"][-1] + batches["size"][-1])
         left = segment.size - end
-    said = (
-        f"the log ends too early: torn batch: .*{0:020d}.log at byte {end}: expected a whole batch, got a part of one"
-    )
+    said = f"the log is damaged: torn-batch: .*{0:020d}.log at byte {end}: expected a whole batch, got a part of one"
     with pytest.raises(FormatError, match=f"{said}, {left} bytes; .*failOnDataLoss=false"):
         offsets_of(torn)
     assert offsets_of(torn, failOnDataLoss="false")[1] == [*range(399), 400]
@@ -302,7 +302,7 @@ def test_a_length_that_leads_out_of_a_task_s_range_is_damage(long: Path, monkeyp
     content = bytearray(path.read_bytes())
     content[where.position + 8 : where.position + 12] = (2**30).to_bytes(4, "big")
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=f"torn batch: .* at byte {where.position}"):
+    with pytest.raises(FormatError, match=f"torn-batch: .* at byte {where.position}"):
         offsets_of(long)
 
 
@@ -336,7 +336,7 @@ def test_a_length_that_leads_into_the_next_task_s_range_is_damage(long: Path, mo
     (long / f"{400:020d}.log").unlink()
     path = long / f"{0:020d}.log"
     schema = StructType([StructField("base_offset", LongType())])
-    reader = KafkaLogSource({"path": str(long), "rows": "batches"}).reader(schema)
+    reader = KafkaLogSource({"path": str(long), "rows": "batches", "checkCrc": "false"}).reader(schema)
     task = reader.partitions()[0]
     with LogSegment.open(path) as segment:
         starts = [at for at in segment.batches()["position"].tolist() if at < task.ranges[0].stop]
@@ -346,6 +346,23 @@ def test_a_length_that_leads_into_the_next_task_s_range_is_damage(long: Path, mo
     path.write_bytes(content)
     with pytest.raises(FormatError, match=f"a batch reaches into the next one: .* at byte {at}: .*got {length + 12}"):
         list(reader.read(task))
+    with pytest.raises(FormatError, match=f"the log is damaged: bad-crc: .* at byte {at}"):
+        offsets_of(long)
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.parametrize("level", [{}, {"isolationLevel": "read_committed"}])
+@pytest.mark.parametrize("task_bytes", [128 << 20, 500])
+def test_damage_fails_the_query_or_is_left_out_and_nothing_else(
+    tmp_path: Path, kind: str, level: dict[str, str], task_bytes: int, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(kafka_log_source, "TASK_BYTES", task_bytes)
+    damage, path = DAMAGE[kind], damaged_partition(tmp_path / "d-0", kind)
+    with pytest.raises(FormatError, match=f"the log is damaged: {damage.kind}: {path}"):
+        offsets_of(tmp_path / "d-0", **level)
+    assert offsets_of(tmp_path / "d-0", failOnDataLoss="false", **level)[1] == damage.left
+    assert f"{damage.last}" in caplog.text and str(path) in caplog.text
 
 
 @pytest.mark.parametrize("first", [b"\x55", b"\xd5"])

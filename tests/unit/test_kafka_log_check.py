@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.engines import LocalEngine
-from mqindex.errors import FormatError
+from mqindex.errors import CorruptIndexError
 from mqindex.kafka import PartitionLog, rebuild, repair, verify
 from mqindex.report import Report
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
@@ -355,5 +355,5 @@ def test_a_reader_is_given_no_record_of_a_wrong_checksum(which: int, partition: 
             given += opened.read(offset)["offset"].tolist()
             offset = given[-1] + 1
         assert given == list(range(100, bad))
-        with pytest.raises(FormatError, match="corrupt batch"):
+        with pytest.raises(CorruptIndexError, match=f"the log is damaged where offset {bad} is looked for"):
             opened.read(bad)

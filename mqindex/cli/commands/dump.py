@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from mqindex.cli.brokers import DUMPED, broker_of
 from mqindex.cli.formats import FORMATS
 from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand
+from mqindex.cli.output import json_line
 from mqindex.cli.trouble import say
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def command(
     RocketMQ: the table has the columns of a message that people look for, and times in UTC; csv, json and arrow, an
     Arrow IPC stream, have all but body and properties, and times in ms since the epoch. Kafka: of a partition, every
     segment's batches; of an index, all places up to a tail of zeros. Exit code 1: the log is damaged in places, which
-    stderr names; the rest was printed.
+    stderr names, and json in objects with the one key `damage`; the rest was printed.
     """
     kind = require_kind(path, kind, *DUMPED)
     if as_json and form not in (None, "json"):
@@ -64,4 +66,6 @@ def command(
     FORMATS[form](broker_of(kind).columns(kind, path, listing, options))
     for sentence in listing.damage:
         say(sentence)
+        if form == "json":
+            sys.stdout.write(json_line("dump", {"damage": sentence}))
     return 1 if listing.damage else 0

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from mqindex._words import plural
 from mqindex.cli.broker import Listing
 from mqindex.cli.formats import Columns
 from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
-from mqindex.errors import FormatError, sentence
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -81,7 +78,7 @@ def batch_columns(kind: str, path: str, listing: Listing) -> Iterator[Columns]:
             for rows in filter(len, map(visible, segment.batch_arrays())):
                 nothing = False
                 yield {**_segment_column(base_offset, len(rows)), **chosen(rows)}
-            listing.damage.extend(_fault(segment, *fault) for fault in segment.damage)
+            listing.damage.extend(fault.words(segment.path) for fault in segment.damage)
     if nothing:
         empty = np.empty(0, BATCH)
         yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **chosen(empty)}
@@ -96,14 +93,10 @@ def record_columns(kind: str, path: str, listing: Listing) -> Iterator[Columns]:
     nothing = True
     with visible_to(listing.isolation, _partition_of(kind, path)) as visible:
         for base_offset, segment in _segments(kind, path, listing.damage):
-            batches = zip(itertools.repeat(segment.log_bytes()), map(visible, segment.batch_arrays()), strict=False)
-            try:
-                for columns in records.read_records(batches, names, path=segment.path):
-                    nothing = False
-                    yield {**_segment_column(base_offset, columns.num_rows), **columns}
-            except FormatError as error:
-                listing.damage.append(f"{error}; the segment is not read further")
-            listing.damage.extend(_fault(segment, *fault) for fault in segment.damage)
+            for columns in segment.records_of(map(visible, segment.batch_arrays()), names):
+                nothing = False
+                yield {**_segment_column(base_offset, columns.num_rows), **columns}
+            listing.damage.extend(fault.words(segment.path) for fault in segment.damage)
     if nothing:
         yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **records.no_records(names)}
 
@@ -123,7 +116,7 @@ def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int | N
         return
     for files in list_segments(path).segments:
         try:
-            segment = LogSegment.open(files.log, base_offset=files.base_offset)
+            segment = LogSegment.of_files(files)
         except FileNotFoundError:
             damage.append(f"{files.log} was deleted by a broker before it was read")
             continue
@@ -166,11 +159,6 @@ def _texts(texts: list[str]) -> StringColumn:
 
     data = [text.encode() for text in texts]
     return StringColumn(np.frombuffer(b"".join(data), np.uint8), np.cumsum([0, *map(len, data)]))
-
-
-def _fault(segment: LogSegment, kind: str, at: int, field: str, expected: str, got: str) -> str:
-    left = segment.size - at
-    return sentence(kind, segment.path, at, field, expected, got, f"{plural(left, 'byte')} from there on not read")
 
 
 def _producers(path: str) -> Iterator[Columns]:

@@ -108,7 +108,7 @@ def _first_time(segments: Sequence[SegmentFiles]) -> int | None:
 
     for each in segments[:1]:
         with contextlib.suppress(MQIndexError), LogSegment.open(each.log, base_offset=each.base_offset) as segment:
-            rows = next(segment.batch_arrays(), None)
+            rows = next(segment.batch_arrays(check_crc=False), None)
             return None if rows is None or not len(rows) else int(rows["max_timestamp"][0])
     return None
 

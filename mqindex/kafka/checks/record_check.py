@@ -13,6 +13,7 @@ from mqindex.errors import FormatError, was_cut
 from mqindex.kafka import catalogue
 from mqindex.kafka.log.batches import has_append_time
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.log.records import read_records
 from mqindex.report import Finding
 
 __all__ = ["check_records"]
@@ -29,7 +30,7 @@ def check_records(segment: LogSegment, stop: int) -> list[Finding]:
     findings: list[Finding] = []
     first: tuple[int, int, int] | None = None
     count = 0
-    for rows in segment.batch_arrays(0, stop):
+    for rows in segment.batch_arrays(0, stop, check_crc=False):
         times, unreadable = _greatest_times(segment, rows)
         findings += unreadable
         wrong = (times > rows["max_timestamp"]) & ~has_append_time(rows) & (rows["magic"] > 0)
@@ -48,11 +49,10 @@ def _greatest_times(segment: LogSegment, rows: npt.NDArray[Any]) -> tuple[npt.ND
     """The greatest timestamp of the records of each batch; the least number where there is none."""
     times = np.full(len(rows), _NONE, np.int64)
     findings = []
-    ends = rows["position"] + rows["size"]
     first = 0
     while first < len(rows):
         try:
-            for positions, stamps in _read(segment, int(rows["position"][first]), int(ends[-1])):
+            for positions, stamps in _read(segment, rows[first:]):
                 np.maximum.at(times, np.searchsorted(rows["position"], positions), stamps)
             break
         except FormatError as error:
@@ -65,9 +65,9 @@ def _greatest_times(segment: LogSegment, rows: npt.NDArray[Any]) -> tuple[npt.ND
     return times, findings
 
 
-def _read(segment: LogSegment, start: int, stop: int) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+def _read(segment: LogSegment, rows: npt.NDArray[Any]) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
     """Positions of batches, and for each the greatest timestamp of its records, as far as one array of records goes."""
-    for columns in segment.records(start, stop, columns=("position", "timestamp")):
+    for columns in read_records([(segment.log_bytes(), rows)], ("position", "timestamp"), path=segment.path):
         positions, times = np.asarray(columns["position"]), np.asarray(columns["timestamp"])
         if len(positions):
             begins = np.flatnonzero(np.concatenate([[True], positions[1:] != positions[:-1]]))

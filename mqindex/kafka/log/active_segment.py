@@ -23,5 +23,7 @@ def greatest_timestamp(segment: LogSegment) -> int:
     if offsets is not None and (entries := entries_before_zeros(offsets.path, IndexKind.OFFSET)) > 1:
         position = offsets.entry(entries - 2).position
     start = position if 0 <= position < segment.size else 0
-    greatest = max([greatest, *(int(rows["max_timestamp"].max()) for rows in segment.batch_arrays(start))])
+    greatest = max(
+        [greatest, *(int(rows["max_timestamp"].max()) for rows in segment.batch_arrays(start, check_crc=False))]
+    )
     return greatest if greatest >= 0 else segment.modified

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import BatchScan
+from mqindex._native.kafka_log import BatchScan, Resync
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._native.numbers import whole_number
 from mqindex.columns.columns import Columns
@@ -25,37 +25,17 @@ from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import TransactionIndex
 from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, IndexKind, base_offset_of, require_file
 from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
+from mqindex.kafka.log.damage import BatchFault, Fault, left_out, unreadable
 from mqindex.kafka.log.log_recovery import WINDOW, run_by_headers, run_with_checksums
 from mqindex.kafka.log.opened_indexes import OpenedIndexes
-from mqindex.kafka.log.records import no_records, read_records, records_from, require_columns
+from mqindex.kafka.log.records import first_offset_at, no_records, readable_records, records_from, require_columns
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.log.segment_search import Fault, LogOffsetPosition, SegmentSearch, first_offset_at, int64
+from mqindex.kafka.log.segment_search import LogOffsetPosition, SegmentSearch, int64
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES
 
 __all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
 
 _MAX_BYTES: Final = 1 << 20
-
-
-class BatchFault(NamedTuple):
-    """A bad batch: an item of `LogSegment.damage`. What follows it is not read.
-
-    Attributes
-    ----------
-    kind : str, what is wrong
-    at : int, bytes: its position in the log
-    field, expected, got : str, which field, and what it should and does hold
-
-    Notes
-    -----
-    Source: Kafka 4.1.0 `RecordBatch.ensureValid`, `FileLogInputStream`.
-    """
-
-    kind: str
-    at: int
-    field: str
-    expected: str
-    got: str
 
 
 class LogSegment(SegmentSearch, Closable):
@@ -68,8 +48,10 @@ class LogSegment(SegmentSearch, Closable):
     path : str, of the `.log`
     base_offset : int
     size : int, bytes
-    damage : list of BatchFault (kind, at, field, expected, got) that the reads so far have met. The log ends there for
-        them, as it does after a broker's recovery.
+    damage : list of BatchFault: what the reads so far have left out. They go on at the next valid batch. Zeros, or a
+        part of a batch, at the end of a partition's last segment are where its log ends, and no damage.
+    next_base_offset : int or None, the base offset of the partition's next segment; None: it is the last one, or not
+        known. It may be set.
 
     Notes
     -----
@@ -95,6 +77,7 @@ class LogSegment(SegmentSearch, Closable):
         self.path = path
         self.base_offset = base_offset
         self.damage: list[BatchFault] = []
+        self.next_base_offset: int | None = None
         stat = os.stat(path)
         self.size, self._modified, self._identity = stat.st_size, stat.st_mtime_ns, (stat.st_dev, stat.st_ino)
         if self.size > MAX_LOG_SIZE:
@@ -113,6 +96,7 @@ class LogSegment(SegmentSearch, Closable):
         """Internal: open a segment of a listed partition; its files may have the names of an exchange (`.swap`)."""
         segment = cls(files.log, files.base_offset)
         segment.indexes = OpenedIndexes(files.log, files.base_offset, files.indexes)
+        segment.next_base_offset = files.next_base_offset
         return segment
 
     @classmethod
@@ -154,13 +138,15 @@ class LogSegment(SegmentSearch, Closable):
 
     # ---- batches
 
-    def batches(self, start: int = 0, stop: int | None = None, *, check_crc: bool = False) -> Columns:
+    def batches(self, start: int = 0, stop: int | None = None, *, check_crc: bool = True) -> Columns:
         """The headers of the batches that begin at the positions [start, stop), in their order.
+
+        What is no batch is left out, and `damage` says what.
 
         Parameters
         ----------
         start, stop : int, bytes; start must be the position of a batch. stop None: to the end.
-        check_crc : bool; True: a batch with a wrong checksum ends the log
+        check_crc : bool; False: batches with a wrong checksum are among them
 
         Returns
         -------
@@ -173,21 +159,29 @@ class LogSegment(SegmentSearch, Closable):
         return batch_columns(np.concatenate(parts) if parts else np.empty(0, BATCH))
 
     def batch_arrays(
-        self, start: int = 0, stop: int | None = None, *, check_crc: bool = False
+        self, start: int = 0, stop: int | None = None, *, check_crc: bool = True
     ) -> Iterator[npt.NDArray[Any]]:
         """Internal: the same as structured arrays of `mqindex.kafka.log.batches.BATCH`, a few thousand batches each."""
         if not 0 <= whole_number("start", start) <= self.size:
             raise ValueError(f"start: expected 0..{self.size}, got {start}")
         stop = self.size if stop is None else min(whole_number("stop", stop), self.size)
+        resync: Resync | None = None
+        last = None if start else self.base_offset - 1
         while start < stop:
             window = min(stop, start + WINDOW)
-            scan = BatchScan(self.log_bytes(), start, window, check_crc=check_crc)
+            log = self.log_bytes()
+            scan = BatchScan(log, start, window, check_crc=check_crc, resync=resync if check_crc else None)
             for view in scan:
-                yield batch_rows([view])
-            if scan.end < window:
-                self._record(scan.fault)
-                return
+                rows = batch_rows([view])
+                last = int(rows["last_offset"][-1])
+                yield rows
             start = scan.end
+            if start < window:
+                resync = resync or Resync(log)
+                damage = self.left_out(resync, start, scan.fault, last)
+                if damage is None:
+                    return
+                start = damage.end
 
     def recover(
         self,
@@ -243,15 +237,17 @@ class LogSegment(SegmentSearch, Closable):
         stop: int | None = None,
         *,
         columns: Iterable[str] | None = None,
-        check_crc: bool = False,
+        check_crc: bool = True,
     ) -> Iterator[Columns]:
         """Columns of the records of the batches that begin at the positions [start, stop), in their order.
+
+        What is no batch is left out, and what does not decompress, and `damage` says what.
 
         Parameters
         ----------
         start, stop : int, bytes; start must be the position of a batch. stop None: to the end.
         columns : names; None: all
-        check_crc : bool; True: a batch with a wrong checksum ends the log
+        check_crc : bool; False: batches with a wrong checksum are among them
 
         Yields
         ------
@@ -263,7 +259,6 @@ class LogSegment(SegmentSearch, Closable):
 
         Raises
         ------
-        FormatError : a batch does not decompress, or its records contradict it
         ImportError : snappy, lz4 and zstd need the extra `codecs`
         ValueError : a column that does not exist
 
@@ -272,26 +267,57 @@ class LogSegment(SegmentSearch, Closable):
         Source: Kafka 4.1.0 `DefaultRecordBatch`, `DefaultRecord`, `AbstractLegacyRecordBatch`.
         """
         chosen = require_columns(columns)
-        arrays = self.batch_arrays(start, stop, check_crc=check_crc)
-        return read_records(((self.log_bytes(), rows) for rows in arrays), chosen, path=self.path)
+        return self.records_of(self.batch_arrays(start, stop, check_crc=check_crc), chosen)
+
+    def records_of(self, arrays: Iterable[npt.NDArray[Any]], names: tuple[str, ...]) -> Iterator[Columns]:
+        """Internal: columns of the records of some batches; `damage` has those that cannot be read."""
+        batches = ((self.log_bytes(), rows) for rows in arrays)
+        return readable_records(batches, names, lambda *bad: self._remember(unreadable(*bad)), path=self.path)
 
     def read(self, offset: int, *, max_bytes: int = _MAX_BYTES, columns: Iterable[str] | None = None) -> Columns:
         """The records from `offset` on, of whole batches of at most `max_bytes` together; of one batch at least.
 
-        Records of control batches are among them. There is no row where the segment ends before `offset`. Columns and
-        errors as of `records`.
+        They end before damage. Records of control batches are among them. There is no row where the segment ends before
+        `offset`. Columns and other errors as of `records`.
+
+        Raises
+        ------
+        CorruptIndexError : the log is damaged where `offset` is, or may have been. It names the offset to go on from.
         """
         chosen = require_columns(columns)
         max_bytes = whole_number("max_bytes", max_bytes)
-        found = self.translate_offset(offset)
-        if found is None:
-            return no_records(chosen)
-        return records_from(offset, self.log_bytes(), self._whole_batches(found, max_bytes), chosen, path=self.path)
+        rows = self.fetch(whole_number("offset", offset), max_bytes, self)
+        return (
+            no_records(chosen) if rows is None else records_from(offset, self.log_bytes(), rows, chosen, path=self.path)
+        )
 
-    def _whole_batches(self, found: LogOffsetPosition, max_bytes: int) -> npt.NDArray[Any]:
-        stop = found.position + max(max_bytes, found.size)
-        taken = [rows[rows["position"] + rows["size"] <= stop] for rows in self.batch_arrays(found.position, stop)]
-        return np.concatenate(taken)
+    def fetch(self, offset: int, max_bytes: int, search: SegmentSearch) -> npt.NDArray[Any] | None:
+        """Internal: good batches from that of `offset` on, found by `search`, as many as a fetch gets, up to damage.
+
+        None: the segment ends before. Errors as of `read`.
+        """
+        where = f"the log is damaged where offset {offset} is looked for"
+        start = search.position_of(offset)
+        while True:
+            row, _, damage = search.first_batch(min(start, search.size), "last_offset", int64(offset))
+            found = None if row is None else batch_rows([row])[0]
+            if damage is not None and damage.may_hold(offset, found is None or damage.end == found["position"]):
+                raise damage.error(self.path, where)
+            if found is None:
+                return None
+            start = int(found["position"])
+            stop = min(start + max(max_bytes, int(found["size"])), search.size)
+            scan = BatchScan(self.log_bytes(), start, stop)
+            rows = batch_rows(scan)
+            if len(rows):
+                within: npt.NDArray[Any] = rows[rows["position"] + rows["size"] <= stop]
+                return within
+            damage = self.left_out(Resync(self.log_bytes()), start, scan.fault)
+            if damage is None:
+                return None
+            if damage.may_hold(offset):
+                raise damage.error(self.path, where)
+            start = damage.end
 
     # ---- offsets and times
 
@@ -312,7 +338,7 @@ class LogSegment(SegmentSearch, Closable):
         indexed = self.indexes.ask(IndexKind.OFFSET, lambda index: index.last_offset)
         found = self.translate_offset(self.base_offset if indexed is None else indexed)
         last = self.base_offset - 1
-        for rows in self.batch_arrays(self.size if found is None else found.position):
+        for rows in self.batch_arrays(self.size if found is None else found.position, check_crc=False):
             last = int(rows["last_offset"][-1])
         return last + 1
 
@@ -405,9 +431,16 @@ class LogSegment(SegmentSearch, Closable):
         entry = self.indexes.ask(IndexKind.TIME, lambda index: index.lookup(timestamp))
         return self.base_offset if entry is None else entry.offset
 
-    def _record(self, fault: Fault | None) -> None:
-        if fault is not None and BatchFault(*fault) not in self.damage:
-            self.damage.append(BatchFault(*fault))
+    def left_out(self, resync: Resync, at: int, fault: Fault | None, last: int | None = None) -> BatchFault | None:
+        """Internal: what is left out at `at`, where a walk has ended, remembered; None: the log ends there."""
+        found = left_out(resync, self.log_bytes(), at, fault, self.base_offset, self.next_base_offset, last)
+        if found is not None:
+            self._remember(found)
+        return found
+
+    def _remember(self, found: BatchFault) -> None:
+        if all(known.at != found.at for known in self.damage):
+            self.damage.append(found)
 
     def _first_offset(self, position: int) -> int:
         return first_offset_at(self.log_bytes(), position, path=self.path)

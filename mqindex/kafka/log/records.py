@@ -9,13 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.guard import check_whole
-from mqindex._native.kafka_records import RecordColumns, compressed_part, header_dtype, row_dtype
+from mqindex._native.kafka_log import batches_at
+from mqindex._native.kafka_records import RecordColumns, compressed_part, first_offset, header_dtype, row_dtype
 from mqindex.columns.columns import BinaryColumn, Column, Columns, HeadersColumn, StringColumn, chosen_columns
-from mqindex.errors import FormatError
-from mqindex.kafka.log.batches import BATCH, codec_of, is_control, is_transactional
+from mqindex.errors import FormatError, was_cut
+from mqindex.kafka.log.batches import BATCH, batch_rows, codec_of, is_control, is_transactional
 from mqindex.kafka.log.codecs import decompress
 
-__all__ = ["COLUMNS", "no_records", "payload_of", "read_records", "records_from", "require_columns"]
+__all__ = [
+    "COLUMNS",
+    "first_offset_at",
+    "no_records",
+    "payload_of",
+    "read_records",
+    "readable_records",
+    "records_from",
+    "require_columns",
+]
 
 _Rows: TypeAlias = npt.NDArray[Any]
 _ROW, _HEADER = row_dtype(), header_dtype()
@@ -136,6 +146,36 @@ def read_records(
             yield _made(columns, rows, names)
 
 
+def readable_records(
+    batches: Iterable[tuple[Any, _Rows]],
+    names: tuple[str, ...],
+    left_out: Callable[[FormatError, Any], None],
+    *,
+    path: str | None = None,
+) -> Iterator[Columns]:
+    """The same without batches whose records cannot be read; each of them is given to `left_out`, with its row."""
+    for buffer, given in batches:
+        rows = given
+        while len(rows):
+            done = 0
+            try:
+                for columns in read_records([(buffer, rows)], names, path=path):
+                    yield columns
+                    done += columns.num_rows
+                break
+            except FormatError as error:
+                if was_cut(error) or error.at is None:
+                    raise
+                bad = int(np.searchsorted(rows["position"], error.at))
+                before = 0
+                for columns in read_records([(buffer, rows[:bad])], names, path=path):
+                    before += columns.num_rows  # those that were given already come again, in the same parts
+                    if before > done:
+                        yield columns
+                left_out(error, rows[bad])
+                rows = rows[bad + 1 :]
+
+
 def records_from(offset: int, buffer: Any, rows: _Rows, names: tuple[str, ...], *, path: str | None = None) -> Columns:
     """The records from an offset on, of a few batches, at once."""
     wanted = names if "offset" in names else (*names, "offset")
@@ -179,3 +219,12 @@ def payload_of(buffer: Any, rows: _Rows, number: int, *, path: str | None = None
             raise
         check_whole(buffer)
     return payload
+
+
+def first_offset_at(buffer: Any, position: int, *, path: str | None = None) -> int:
+    """The first offset of the batch at a position; of a compressed message that of the first one inside."""
+    batch = batch_rows([batches_at(buffer, np.array([position], np.int64))])
+    if not len(batch):
+        raise ValueError(f"position: expected that of a batch, got {position}")
+    payload = None if batch["magic"][0] >= 2 else payload_of(buffer, batch, 0, path=path)
+    return int(batch["base_offset"][0]) if payload is None else first_offset(payload, batch, 0, path=path)

@@ -16,11 +16,15 @@ _SWAP: Final = ".swap"
 
 @dataclass(frozen=True, slots=True)
 class SegmentFiles:
-    """The files of one base offset. `indexes`: those that exist. After a crash a name may still end in `.swap`."""
+    """The files of one base offset. `indexes`: those that exist. After a crash a name may still end in `.swap`.
+
+    `next_base_offset`: of the partition's next segment; None: there is none, or it is not known.
+    """
 
     base_offset: int
     log: str
     indexes: Mapping[IndexKind, str] = field(default_factory=dict)
+    next_base_offset: int | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:

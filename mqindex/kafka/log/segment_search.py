@@ -5,17 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from mqindex._native.kafka_log import find_batch
-from mqindex._native.kafka_records import find_record, first_offset
+from mqindex._native.kafka_log import Resync, find_batch
+from mqindex._native.kafka_records import find_record
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.numbers import Time
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.log.batches import batch_rows
+from mqindex.kafka.log.damage import BatchFault, Fault
 from mqindex.kafka.log.records import payload_of
 
-__all__ = ["Fault", "LogOffsetPosition", "SegmentSearch", "find_timestamp", "first_offset_at"]
+__all__ = ["LogOffsetPosition", "SegmentSearch", "int64"]
 
-Fault = tuple[str, int, str, str, str]
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
@@ -76,24 +76,36 @@ class SegmentSearch(ABC):
         """The offset in the time index's entry for a timestamp."""
 
     @abstractmethod
-    def _record(self, fault: Fault | None) -> None:
-        """Remember why a search ended early, if at a bad batch."""
+    def left_out(self, resync: Resync, at: int, fault: Fault | None, last: int | None = None) -> BatchFault | None:
+        """Internal: what is left out at `at`, where a walk has ended, remembered; None: the log ends there."""
 
     def translate_offset(self, offset: int, starting_position: int = 0) -> LogOffsetPosition | None:
         """The first batch whose last offset is not below `offset`; None: the segment ends before.
 
+        Only headers are read; behind one that leads nowhere the search goes on at the next valid batch.
         `starting_position`: bytes, a batch that begins at or before it.
         Source: Kafka 4.1.0 `LogSegment.translateOffset`.
         """
         offset = whole_number("offset", offset)
         start = max(self.position_of(offset), whole_number("starting_position", starting_position))
-        start = min(start, self.size)
-        row, _, fault = find_batch(self.log_bytes(), start, self.size, "last_offset", int64(offset))
-        self._record(fault)
+        row, _, _ = self.first_batch(min(start, self.size), "last_offset", int64(offset))
         if row is None:
             return None
         batch = batch_rows([row])[0]
         return LogOffsetPosition(int(batch["position"]), int(batch["size"]), int(batch["base_offset"]))
+
+    def first_batch(self, start: int, column: str, target: int) -> tuple[bytes | None, int, BatchFault | None]:
+        """Internal: as `find_batch`, from `start` on and behind damage; and the last damage that it met."""
+        log, resync, damage = self.log_bytes(), None, None
+        while True:
+            row, end, fault = find_batch(log, start, self.size, column, target)
+            if row is not None or end >= self.size:
+                return row, end, damage
+            resync = resync or Resync(log)
+            damage = self.left_out(resync, end, fault)
+            if damage is None or damage.end >= self.size:
+                return None, end, damage
+            start = damage.end
 
     def find_offset_by_timestamp(self, ms: Time, starting_offset: int | None = None) -> TimestampOffset | None:
         """The first record that is not before `ms` (since the epoch), nor below `starting_offset`; None: there is none.
@@ -114,43 +126,22 @@ class SegmentSearch(ABC):
         return self._find(offset, timestamp, _LEAST, exact=True)
 
     def _find(self, offset: int, timestamp: int, min_offset: int, *, exact: bool = False) -> TimestampOffset | None:
+        """exact : the first record with just this timestamp, in the first batch whose greatest it is; batches of magic
+        0 have no times.
+        """
         start, log = self.position_of(offset), self.log_bytes()
-        found, fault = find_timestamp(log, start, self.size, timestamp, min_offset, exact=exact, path=self.path)
-        self._record(fault)
-        return found
-
-
-def find_timestamp(
-    buffer: Any, start: int, stop: int, timestamp: int, min_offset: int, *, exact: bool, path: str
-) -> tuple[TimestampOffset | None, Fault | None]:
-    """The first record at the positions [start, stop) that is not before `timestamp`, nor below `min_offset`.
-
-    exact : the first record with just this timestamp, in the first batch whose greatest it is; batches of magic 0 have
-    no times. The second value says why the search ended early, if at a bad batch.
-    """
-    while True:
-        row, end, fault = find_batch(buffer, start, stop, "max_timestamp", timestamp)
-        if row is None:
-            return None, fault
-        batch = batch_rows([row])
-        if not exact or batch["max_timestamp"][0] == timestamp:
-            if exact and batch["magic"][0] == 0:
-                return None, None
-            payload = payload_of(buffer, batch, 0, path=path)
-            found = find_record(buffer, payload, batch, 0, timestamp, min_offset, exact, path=path)
-            if found is not None or exact:
-                return None if found is None else TimestampOffset(*found), None
-        start = end
-
-
-def first_offset_at(buffer: Any, position: int, *, path: str | None = None) -> int:
-    """The offset of the first message in the compressed message at a position."""
-    row, _, _ = find_batch(buffer, position, position + 1, "last_offset", _LEAST)
-    if row is None:
-        raise ValueError(f"position: expected that of a batch, got {position}")
-    batch = batch_rows([row])
-    payload = payload_of(buffer, batch, 0, path=path)
-    return int(batch["base_offset"][0]) if payload is None else first_offset(payload, batch, 0, path=path)
+        while True:
+            row, start, _ = self.first_batch(start, "max_timestamp", timestamp)
+            if row is None:
+                return None
+            batch = batch_rows([row])
+            if not exact or batch["max_timestamp"][0] == timestamp:
+                if exact and batch["magic"][0] == 0:
+                    return None
+                payload = payload_of(log, batch, 0, path=self.path)
+                found = find_record(log, payload, batch, 0, timestamp, min_offset, exact, path=self.path)
+                if found is not None or exact:
+                    return None if found is None else TimestampOffset(*found)
 
 
 def int64(number: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import batches_at, find_batches, first_not_below
+from mqindex._native.kafka_log import Resync, batches_at, find_batch, find_batches, first_not_below
 from mqindex.columns.distinct import distinct
 from mqindex.errors import TruncatedFileError
 from mqindex.kafka.log.batches import batch_rows
@@ -19,6 +19,7 @@ __all__ = ["find_offsets_by_timestamps"]
 _Array = npt.NDArray[np.int64]
 _NARROW: Final = ("offset", "timestamp", "position")
 _LEAST: Final = -(2**63)
+_GREATEST: Final = 2**63 - 1
 
 
 def find_offsets_by_timestamps(
@@ -42,12 +43,35 @@ def find_offsets_by_timestamps(
     while len(pending):
         positions, _ = find_batches(log, segment.size, starts, timestamps[pending])
         there = positions >= 0
+        ended, going = pending[~there], _behind_damage(segment, log, starts[~there])
         pending, positions = pending[there], positions[there]
         times, offsets = _first_records(segment, log, positions, timestamps[pending], starting_offset)
         found_times[pending], found_offsets[pending] = times, offsets
         pending, starts = pending[offsets < 0], positions[offsets < 0]
         starts = starts + _sizes(segment, log, starts)
+        pending = np.concatenate([pending, ended[going >= 0]])
+        starts = np.concatenate([starts, going[going >= 0]])
+        if not _are_ordered(starts, timestamps[pending]):
+            order = np.lexsort((timestamps[pending], starts))
+            pending, starts = pending[order], starts[order]
     return found_times, found_offsets
+
+
+def _behind_damage(segment: ServedSegment, log: Any, starts: _Array) -> _Array:
+    """For each place where a walk began that found nothing: where it goes on behind damage; -1: it reached the end."""
+    going = np.full(len(starts), -1, np.int64)
+    reached, behind, resync = -1, -1, None
+    for number in np.argsort(starts, kind="stable").tolist():
+        if starts[number] >= reached:
+            _, reached, fault = find_batch(log, int(starts[number]), segment.size, "max_timestamp", _GREATEST)
+            if reached < segment.size:
+                resync = resync or Resync(log)
+                damage = segment.left_out(resync, reached, fault)
+                behind = -1 if damage is None or damage.end >= segment.size else damage.end
+            else:
+                behind = -1
+        going[number] = behind
+    return going
 
 
 def _are_ordered(starts: _Array, timestamps: _Array) -> bool:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import NamedTuple, TypeVar
 
 from mqindex.files import lock
@@ -86,13 +86,18 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
             segments.setdefault(int(match[1]), {})[match[2]] = os.path.join(root, kept[name])
         elif name not in OTHER_FILES and not name.endswith(_OTHER_ENDINGS):
             skipped.append(os.path.join(root, kept[name]))
+    bases = [base for base, files in sorted(segments.items()) if "log" in files]
     orphans = [files[kind] for files in segments.values() if "log" not in files for kind in IndexKind if kind in files]
     return PartitionFiles(
         root,
         tuple(
-            SegmentFiles(base, files["log"], {kind: files[kind] for kind in IndexKind if kind in files})
-            for base, files in sorted(segments.items())
-            if "log" in files
+            SegmentFiles(
+                base,
+                segments[base]["log"],
+                {kind: path for kind in IndexKind if (path := segments[base].get(kind))},
+                following,
+            )
+            for base, following in zip_longest(bases, bases[1:])
         ),
         {base: files["snapshot"] for base, files in sorted(segments.items()) if "snapshot" in files},
         tuple(os.path.join(root, name) for name in sorted(gone)),

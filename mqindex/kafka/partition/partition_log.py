@@ -22,6 +22,7 @@ from mqindex.files.closable import Closable
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.log.batches import is_control
+from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_search import int64
 from mqindex.kafka.partition.aborted import AbortedTransactions
@@ -132,6 +133,11 @@ class PartitionLog(Closable):
         with ExitStack() as opened:
             segments = tuple(opened.enter_context(LogSegment.of_files(segment)) for segment in files.segments)
             return cls(files, segments, opened.pop_all())
+
+    @property
+    def damage(self) -> tuple[BatchFault, ...]:
+        """What the calls so far have met of damage: that of each segment."""
+        return tuple(fault for segment in self.segments for fault in segment.damage)
 
     # ---- offsets
 
@@ -299,9 +305,10 @@ class PartitionLog(Closable):
         Raises
         ------
         ValueError : an offset below the log's start or above its end, for which a broker has an error too
-        FormatError : the next batch is corrupt (its checksum is compared), does not decompress, or its records
-            contradict it; all records before it were returned already. At the end of the log, where a broker's
-            recovery would cut it, reading just ends.
+        CorruptIndexError : the log is damaged where the next record is, or may have been (checksums are compared); all
+            records before it were returned already. It names the offset to go on from. At the end of the log, where a
+            broker's recovery would cut it, reading just ends.
+        FormatError : the next batch does not decompress, or its records contradict it.
         """
         self._require_open()
         if isolation_level not in ("read_uncommitted", "read_committed"):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.kafka_index import Entries
+from mqindex._native.kafka_log import Resync
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import CorruptIndexError, MQIndexError, TruncatedFileError
 from mqindex.kafka.index.abstract_index import AbstractIndex
@@ -18,8 +19,9 @@ from mqindex.kafka.index.offset_index import OffsetPosition
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import BATCH, batch_rows, batches_reach, is_control, is_transactional
+from mqindex.kafka.log.damage import BatchFault, Fault
 from mqindex.kafka.log.log_segment import LogSegment
-from mqindex.kafka.log.segment_search import Fault, SegmentSearch
+from mqindex.kafka.log.segment_search import SegmentSearch
 
 __all__ = ["ServedSegment"]
 
@@ -124,8 +126,8 @@ class ServedSegment(SegmentSearch):
 
     @cached_property
     def size(self) -> int:
-        """Bytes of the log that are served."""
-        return self.segment.size if self.recovered is None else self.recovered.valid_bytes
+        """Bytes of the log that are served: all, also behind damage, but of the last segment what a recovery keeps."""
+        return self.segment.size if self.recovered is None or not self._last else self.recovered.valid_bytes
 
     @cached_property
     def next_offset(self) -> int:
@@ -157,11 +159,11 @@ class ServedSegment(SegmentSearch):
 
     def transactional_rows(self) -> npt.NDArray[Any]:
         """The batches of transactions, markers among them."""
-        if self.recovered is not None:
+        if self.recovered is not None and self.recovered.valid_bytes == self.size:
             return batch_rows([self.recovered.transactional])
         parts = [
             rows[(rows["producer_id"] >= 0) & (is_transactional(rows) | is_control(rows))]
-            for rows in self.segment.batch_arrays()
+            for rows in self.segment.batch_arrays(check_crc=False)
         ]
         return np.concatenate(parts) if parts else np.empty(0, BATCH)
 
@@ -170,8 +172,9 @@ class ServedSegment(SegmentSearch):
     def _offset_before(self, timestamp: int) -> int:
         return int(self.times.lookup(timestamp).offset)
 
-    def _record(self, fault: Fault | None) -> None:
-        """Do nothing: the log counts as cut where a recovery cuts it."""
+    def left_out(self, resync: Resync, at: int, fault: Fault | None, last: int | None = None) -> BatchFault | None:
+        """The log's own."""
+        return self.segment.left_out(resync, at, fault, last)
 
     def _is_torn(self, index: AbstractIndex) -> bool:
         """Whether the log does not go on from the index's last entry, batch after batch, to its very end."""
@@ -189,7 +192,7 @@ class ServedSegment(SegmentSearch):
 
     def _greatest(self) -> TimestampOffset:
         found = TimestampOffset(-1, self.base_offset)
-        for rows in self.segment.batch_arrays():
+        for rows in self.segment.batch_arrays(check_crc=False):
             at = int(np.argmax(rows["max_timestamp"]))
             if rows["max_timestamp"][at] > found.timestamp:
                 found = TimestampOffset(int(rows["max_timestamp"][at]), int(rows["last_offset"][at]))

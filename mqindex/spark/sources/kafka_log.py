@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,10 +17,8 @@ import pyarrow.compute as pc
 from mqindex._words import plural
 from mqindex.columns.distinct import distinct
 from mqindex.errors import FormatError, MQIndexError
-from mqindex.files.regular import reading
 from mqindex.kafka import LogSegment
 from mqindex.kafka.log.batches import batch_columns
-from mqindex.kafka.log.records import read_records
 from mqindex.kafka.partition.isolation import visible_to
 from mqindex.kafka.partition.partition_log import IsolationLevel
 from mqindex.spark.missing_files import left_out
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = ["KafkaLogSource"]
+
+_LOG = logging.getLogger(__name__)
 
 RECORD_COLUMNS = {
     "topic": "string",
@@ -86,7 +87,7 @@ class _LogReader(RangeReader):
         self.start = self.options.integer("startOffset", 0)
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
         self.isolation: IsolationLevel | None = self.options.one_of("isolationLevel", get_args(IsolationLevel), None)
-        self.check_crc = self.options.boolean("checkCrc")
+        self.check_crc = self.options.boolean("checkCrc", True)
         self.fail = self.options.boolean("failOnDataLoss", True)
 
     def plan(self) -> Iterator[Ranges]:
@@ -121,15 +122,18 @@ class _LogReader(RangeReader):
             with segment:
                 try:
                     yield from self._records(segment, one) if self.rows == "records" else self._batches(segment, one)
+                    if self.fail:
+                        _require_whole(segment)
                 except FormatError:
                     if self.fail:
                         raise
+                for fault in segment.damage:
+                    _LOG.warning("%s", fault.words(segment.path))
 
     def _records(self, segment: LogSegment, one: SegmentRange) -> Iterator[pa.Table]:
         names = tuple(sorted({"offset", *self.schema.names} - PLACE.keys()))
         with self._isolated(segment, one) as arrays:
-            batches = ((segment.log_bytes(), rows) for rows in arrays)
-            for records in read_records(batches, names, path=segment.path):
+            for records in segment.records_of(arrays, names):
                 table = with_place(one.of, pa.table(records))
                 yield self._within(table, table["offset"], table["offset"])
 
@@ -146,17 +150,18 @@ class _LogReader(RangeReader):
             yield map(visible, self._arrays(segment, one))
 
     def _arrays(self, segment: LogSegment, one: SegmentRange) -> Iterator[npt.NDArray[Any]]:
-        """The batches of a range; an error where it ends too early, and `failOnDataLoss` is set."""
+        """The batches of a range; an error at damage, if `failOnDataLoss` is set."""
         at = end = min(one.start, segment.size)
+        segment.next_base_offset = one.end_offset if one.end_offset <= MAX_OFFSET else None
         for rows in segment.batch_arrays(end, one.stop, check_crc=self.check_crc):
             if self.fail:
+                _require_whole(segment)
                 _require_offsets(segment, one, rows)
             yield rows
             at = int(rows["position"][-1])
             end = int(at + rows["size"][-1])
         if self.fail:
             _require_border(segment, one, at, end)
-            _require_whole(segment, one, end)
 
     def _within(self, table: pa.Table, first: Any, last: Any) -> pa.Table:
         if self.start <= 0 and self.stop == MAX_OFFSET:
@@ -193,7 +198,7 @@ def _is_batch(segment: LogSegment, position: int) -> bool:
     return batches.num_rows == 1 and int(batches["base_offset"][0]) > segment.base_offset
 
 
-_HINT = "`mqindex verify` shows more; failOnDataLoss=false reads what is before it"
+_HINT = "`mqindex verify` shows more; failOnDataLoss=false leaves it out"
 
 
 def _require_offsets(segment: LogSegment, one: SegmentRange, rows: npt.NDArray[Any]) -> None:
@@ -217,23 +222,14 @@ def _require_border(segment: LogSegment, one: SegmentRange, at: int, end: int) -
         )  # fmt: skip
 
 
-def _require_whole(segment: LogSegment, one: SegmentRange, end: int) -> None:
-    """Raise where the batches of a range end at `end`, before it does, unless only zeros follow: a preallocated log.
-
-    A batch of which a part is there is what a broker leaves that is writing it, at the end of its partition only.
-    """
-    if not segment.damage and (one.open_end or end >= one.stop):
-        return
-    torn = "torn batch", end, None, "a whole batch", f"a part of one, {plural(segment.size - end, 'byte')}"
-    kind, at, name, expected, got = segment.damage[0] if segment.damage else torn
-    with reading(segment.path) as file:
-        file.seek(at)
-        while block := file.read(1 << 20):
-            if block.strip(b"\0"):
-                raise FormatError(
-                    f"the log ends too early: {kind}", path=segment.path, at=at, field=name, expected=expected,
-                    got=got, hint=_HINT,
-                )  # fmt: skip
+def _require_whole(segment: LogSegment) -> None:
+    """Raise for what was left out."""
+    if segment.damage:
+        fault = segment.damage[0]
+        raise FormatError(
+            f"the log is damaged: {fault.kind}", path=segment.path, at=fault.at, field=fault.field,
+            expected=fault.expected, got=fault.got, hint=f"{fault.left_out}; {_HINT}",
+        )  # fmt: skip
 
 
 class KafkaLogSource(FileSource):
@@ -246,11 +242,11 @@ class KafkaLogSource(FileSource):
 
     A schema may also name `segment` (its base offset), `position` (of the batch), `leader_epoch`, `producer_id`,
     `producer_epoch` and `sequence`; only what it names is decoded. `startOffset` and `endOffset` limit the offsets.
-    `checkCrc=true` compares every batch with its checksum.
+    `checkCrc=false` does not compare batches with their checksums.
 
-    A bad batch fails the query, unless nothing but zeros follow. So does a part of a batch, except at the partition's
-    end, where a broker may be writing; one `.log` by itself counts as a whole partition. With `failOnDataLoss=false` a
-    segment ends there, as after a broker's recovery. `mqindex.kafka.verify` reports it.
+    A bad batch fails the query, and so does a part of one; zeros, and a part of a batch, at the partition's end are
+    the end of its log: it was preallocated, or a broker is writing. One `.log` by itself counts as a whole partition.
+    With `failOnDataLoss=false` reading goes on at the next valid batch, and the worker logs what is left out.
     """
 
     NAME = "kafka_log"
