@@ -23,7 +23,7 @@ _BLOCK: Final = 1 << 20
 
 
 class BatchFault(NamedTuple):
-    """A place of a log that cannot be read: an item of `LogSegment.damage`. What follows it is read.
+    """A place of a log that cannot be read: an item of `LogSegment.damage`. Reading goes on behind it.
 
     Attributes
     ----------
@@ -61,15 +61,15 @@ class BatchFault(NamedTuple):
         return f"{plural(self.end - self.at, 'byte')} up to byte {self.end} left out, {which}"
 
     def may_hold(self, offset: int, adjacent: bool = True) -> bool:
-        """Whether what is left out may have an offset, in front of a batch that may have it, too, or at the end."""
+        """Internal: whether what is left out may have an offset; adjacent: nothing good is between it and that."""
         return adjacent and (self.last_offset is None or offset <= self.last_offset)
 
     def words(self, path: str) -> str:
-        """One sentence of it."""
+        """One sentence of it; path : of the log."""
         return sentence(self.kind, path, self.at, self.field, self.expected, self.got, self.left_out)
 
     def error(self, path: str, what: str) -> CorruptIndexError:
-        """The error of who may leave nothing out: it names the offset to go on from."""
+        """Internal: the error of who may leave nothing out; it names the offset to go on from."""
         go_on = (
             "nothing can be read behind it"
             if self.last_offset is None
