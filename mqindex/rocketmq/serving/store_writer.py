@@ -28,8 +28,10 @@ from mqindex.rocketmq.dispatch.outputs import open_outputs
 from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
-from mqindex.rocketmq.log.dledger import refuse_entries_after
+from mqindex.rocketmq.log.dledger import plain_log_files, refuse_entries_after
 from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
+from mqindex.rocketmq.log.log_files import last_file_with_frames
+from mqindex.rocketmq.log.log_recovery import recovered_end
 from mqindex.rocketmq.log.message_columns import MessageColumns, message_batches
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
@@ -319,7 +321,10 @@ class StoreWriter(Closable):
 
 
 def _mend(options: StoreOptions) -> None:
-    """Repair index and queues from the log."""
+    """Repair index and queues from the log.
+
+    Where messages follow a hole in it, it is cut there first, as a broker does: no unit is written of what goes.
+    """
     if any(map(disk.is_directory, (*options.commitlog, options.consume_queue, options.index))):
         found = survey(options)  # a writer has settings: those that are not given are the defaults
         hash_slot_num, index_num = found.geometry.value
@@ -329,7 +334,8 @@ def _mend(options: StoreOptions) -> None:
             of_queues["mappedFileSizeConsumeQueueExt"] = rules.ext_file_size
         dledger = {} if options.dledger is None else {"enableDLegerCommitLog": str(options.dledger).lower()}
         off = {} if options.index_switch is None else {"messageIndexEnable": "false"}  # of every version
-        repair(
+        mend = functools.partial(
+            repair,
             options.root,
             config={**dict(options.settings), **of_queues, **off, **dledger},
             commitlog=options.commitlog,
@@ -337,6 +343,17 @@ def _mend(options: StoreOptions) -> None:
             index_num=index_num,
             broker_version=found.version.number,
         )
+        if found.spans and _has_hole(options):
+            mend(dry_run=True)  # what refuses a repair does so before anything is cut
+            with store.hold_lock(options.root):
+                CommitLog.of_store(options).close()
+        mend()
+
+
+def _has_hole(options: StoreOptions) -> bool:
+    """Whether a log file has messages after the end at which the log is cut."""
+    files, _ = plain_log_files(options.commitlog)
+    return recovered_end(files) < files[max(last_file_with_frames(files), 0)].start
 
 
 def _after_end(index: IndexService | None, queues: ConsumeQueueTable, end: int) -> Iterator[int]:
