@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -9,8 +10,9 @@ from contextlib import AbstractContextManager
 
 from mqindex.files import staging
 from mqindex.files.backup import backup_in, find_backups
-from mqindex.files.backup_record import require_next
-from mqindex.files.exchange import put_back, written_since
+from mqindex.files.backup_record import require_intact, require_next
+from mqindex.files.exchange import put_back, taken_back, written_since
+from mqindex.files.rights import as_owner_of
 from mqindex.report import Kind, RepairReport
 
 __all__ = ["take_back"]
@@ -22,28 +24,39 @@ def take_back(
     homes: Sequence[str],
     hold: Callable[[], AbstractContextManager[None]],
     written: Kind,
+    unchecked: Kind,
+    *,
+    dry_run: bool,
 ) -> RepairReport:
     """Put the files of a repair back, in those directories `homes` of `root` that have this backup.
 
-    Where one of them has a newer backup, nothing is done. The files now in place go to a backup of their own.
+    Where one of them has a newer backup, or a file of one is not what it was, nothing is done. The files now in place
+    go to a backup of their own.
 
     hold : keeps the broker out meanwhile.
     written : what is reported of a file that was written to after the repair: what goes back has nothing of that.
+    unchecked : what is reported of a backup whose record has no sums.
+    dry_run : only check the backups, and say what would be done.
     """
     started = time.perf_counter()
-    found, report = find_backups(backup, root, homes), RepairReport(root)
-    with hold():
+    found, report = find_backups(backup, root, homes), RepairReport(root, dry_run=dry_run)
+    with as_owner_of(root), contextlib.nullcontext() if dry_run else hold():
         for path in found:
             require_next(path)
+            if not require_intact(path):
+                report.findings.append(unchecked.finding(path))
         aside = backup_in([os.path.dirname(path) for path in found])
         for path in found:
             home = os.path.dirname(path)
-            staging.sweep(home)
+            if not dry_run:
+                staging.sweep(home)
             report.findings += map(written.finding, written_since(home, path))
-            done = put_back(home, path, os.path.join(home, aside))
+            done = taken_back(home, path) if dry_run else put_back(home, path, os.path.join(home, aside))
             report.actions += [one.undone(os.path.relpath(home, root)) for one in done]
-            report.out_files += [os.path.join(home, one.name) for one in done if one.source is not None]
-    if report.actions:
+            report.out_files += (
+                [] if dry_run else [os.path.join(home, one.name) for one in done if one.source is not None]
+            )
+    if report.actions and not dry_run:
         report.backup = os.path.join(root, *([] if list(homes) == [root] else ["*"]), aside)
     report.files = len(report.out_files)
     report.seconds = time.perf_counter() - started

@@ -7,9 +7,11 @@ may go back.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +19,7 @@ from mqindex.errors import FileStateError
 from mqindex.files import disk
 from mqindex.files.regular import reading
 
-__all__ = ["RECORD", "Entry", "Record", "new_record", "read_record", "recorded", "require_next"]
+__all__ = ["RECORD", "Entry", "Record", "new_record", "read_record", "recorded", "require_intact", "require_next"]
 
 RECORD = "changes.json"
 _SCHEMA = "mqindex.backup/1"
@@ -36,6 +38,7 @@ class Record:
 
     `takes_back`: the backup that this change puts back. `restores`: those that could be put back before that backup was
     made; they can be again after this change.
+    `sums`: length and BLAKE2b-128 of each file that is kept; None: the record is of a version that wrote none.
     """
 
     number: int
@@ -43,6 +46,7 @@ class Record:
     after: tuple[str, ...] = ()
     takes_back: str | None = None
     restores: tuple[str, ...] = ()
+    sums: Mapping[str, tuple[int, str]] | None = None
 
     def to_bytes(self) -> bytes:
         """The record as its file holds it."""
@@ -55,7 +59,50 @@ def new_record(root: str, changes: Sequence[Entry], takes_back: str | None) -> R
     there = recorded(root)
     restores = there[takes_back].after if takes_back in there else ()
     number = 1 + max((one.number for one in there.values()), default=0)
-    return Record(number, tuple(changes), tuple(_next(there)), takes_back, restores)
+    kept = (os.path.join(root, one.name) for one in changes if one.kept)
+    sums = {os.path.relpath(path, root): _sum(path) for top in kept for path in _regular(top)}
+    return Record(number, tuple(changes), tuple(_next(there)), takes_back, restores, sums)
+
+
+def require_intact(backup: str) -> bool:
+    """`FileStateError` where a kept file is not what it was. False: the record has no sums, and nothing shows that.
+
+    What is not in the backup was not replaced yet, or is back in its place: an interrupted run leaves that.
+    """
+    record = read_record(backup)
+    tops = [one.name for one in record.changes if one.kept and disk.exists(os.path.join(backup, one.name))]
+    for name, (length, digest) in (record.sums or {}).items():
+        if any(name == top or name.startswith(os.path.join(top, "")) for top in tops):
+            path = os.path.join(backup, name)
+            found = _sum(path) if disk.exists(path) else None
+            if found != (length, digest):
+                raise FileStateError(
+                    "a file of this backup is not what was put there; nothing was changed",
+                    path=path,
+                    expected=f"{length} bytes, BLAKE2b {digest}",
+                    got="no file" if found is None else f"{found[0]} bytes, BLAKE2b {found[1]}",
+                    hint="`repair` writes it from the log; other backups are checked with --undo BACKUP --dry-run",
+                )
+    return record.sums is not None or not tops
+
+
+def _regular(path: str) -> Iterator[str]:
+    """The files that a name leads to, without links."""
+    mode = os.lstat(path).st_mode
+    if stat.S_ISDIR(mode):
+        for name in sorted(os.listdir(path)):
+            yield from _regular(os.path.join(path, name))
+    elif stat.S_ISREG(mode):
+        yield path
+
+
+def _sum(path: str) -> tuple[int, str]:
+    digest, length = hashlib.blake2b(digest_size=16), 0
+    with reading(path) as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+            length += len(piece)
+    return length, digest.hexdigest()
 
 
 def require_next(backup: str) -> None:
@@ -109,20 +156,24 @@ def _read(path: str) -> Record:
         text = file.read()
     try:
         return _parsed(json.loads(text))
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise FileStateError("not the record of a backup", path=path, expected=_SCHEMA) from None
 
 
 def _parsed(fields: Any) -> Record:
     """`ValueError`, `LookupError` or `TypeError` where it is none."""
     changes = tuple(Entry(one["name"], one["kept"]) for one in fields["changes"])
-    record = Record(fields["number"], changes, tuple(fields["after"]), fields["takes_back"], tuple(fields["restores"]))
+    given = fields.get("sums")
+    sums = None if given is None else {name: (length, digest) for name, (length, digest) in given.items()}
+    after, restores = tuple(fields["after"]), tuple(fields["restores"])
+    record = Record(fields["number"], changes, after, fields["takes_back"], restores, sums)
     names = [*record.after, *record.restores, *([] if record.takes_back is None else [record.takes_back])]
     if (
         fields["schema"] != _SCHEMA
         or type(record.number) is not int
         or not all(_inside(one.name) and isinstance(one.kept, bool) for one in changes)
         or not all(isinstance(name, str) for name in names)
+        or not all(_inside(name) for name in sums or ())
     ):
         raise ValueError
     return record

@@ -18,7 +18,7 @@ _PIECE = 1 << 20
 
 def copy(source: str, target: str) -> None:
     """Copy a file's bytes to a new file, inside the kernel where possible; `sync_file` brings them to the disk."""
-    old = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    old = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         new = disk.create(target)
         try:

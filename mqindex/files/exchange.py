@@ -14,13 +14,23 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mqindex.errors import FileStateError
 from mqindex.files import disk, staging
 from mqindex.files.backup import homes_above, keep, move_aside
 from mqindex.files.backup_record import RECORD, Entry, new_record, read_record
 from mqindex.files.copying import copy_whole, remove_whole
 from mqindex.files.rights import neighbour_of
 
-__all__ = ["Change", "Exchange", "changed_so_far", "exchange_files", "old_or_new", "put_back", "written_since"]
+__all__ = [
+    "Change",
+    "Exchange",
+    "changed_so_far",
+    "exchange_files",
+    "old_or_new",
+    "put_back",
+    "taken_back",
+    "written_since",
+]
 
 
 class Change(NamedTuple):
@@ -65,6 +75,8 @@ def exchange_files(exchange: Exchange) -> list[str]:
     root = exchange.root
     pending = dict.fromkeys(one for one in exchange.changes if disk.exists(one.source or os.path.join(root, one.name)))
     if pending:
+        for one in pending:
+            _require_no_links(root, one.name)
         for home in sorted({_home_of(root, one.name) for one in pending}):
             disk.require_writable(home)
         with _half_done(exchange.backup), staging.scratch(root) as scratch:
@@ -248,21 +260,39 @@ def put_back(root: str, backup: str, aside: str) -> tuple[Change, ...]:
     `aside` is a backup of the same kind, and `backup` is removed afterwards except for what others put into it. Returns
     what was done. After an interruption a second call finishes.
     """
-    entries = read_record(backup).changes
+    done = taken_back(root, backup)
+    exchange_files(Exchange(root, aside, done, takes_back=os.path.basename(backup)))
+    _remove_spent(backup, read_record(backup).changes)
+    return done
+
+
+def taken_back(root: str, backup: str) -> tuple[Change, ...]:
+    """What `put_back` would do; nothing is changed."""
     changes = []
-    for name, kept in reversed(entries):
+    for name, kept in reversed(read_record(backup).changes):
+        _require_no_links(root, name)
+        _require_no_links(backup, name)
         path, old = os.path.join(root, name), os.path.join(backup, name)
         if not kept:
             changes.append(Change(name))
-        elif disk.exists(old):
-            if disk.exists(path) and os.path.samestat(os.lstat(path), os.lstat(old)):
-                disk.remove(old)  # its second name: the run was killed before it replaced this file
-            else:
-                changes.append(Change(name, old, like=old))
-    done = tuple(one for one in changes if one.source or disk.exists(os.path.join(root, one.name)))
-    exchange_files(Exchange(root, aside, done, takes_back=os.path.basename(backup)))
-    _remove_spent(backup, entries)
-    return done
+        elif disk.exists(old) and not (disk.exists(path) and os.path.samestat(os.lstat(path), os.lstat(old))):
+            changes.append(Change(name, old, like=old))
+    return tuple(one for one in changes if one.source or disk.exists(os.path.join(root, one.name)))
+
+
+def _require_no_links(root: str, name: str) -> None:
+    """A repair follows no link on its way to a name. One is common, that moves all of `index` or `consumequeue` to
+    another volume: root follows that of root only, as another user may lead it anywhere."""
+    for depth, above in enumerate(_above(name)):
+        path = os.path.join(root, above)
+        if os.path.islink(path) and (depth or (os.geteuid() == 0 and os.lstat(path).st_uid != 0)):
+            raise FileStateError(
+                "a directory is a link, so its files are not changed",
+                path=path,
+                expected="a directory",
+                got=f"a link to {os.readlink(path)}",
+                hint="move the files into a directory of this name, or mount their volume there",
+            )
 
 
 def written_since(root: str, backup: str) -> list[str]:
@@ -280,7 +310,15 @@ def written_since(root: str, backup: str) -> list[str]:
 
 
 def _remove_spent(backup: str, entries: Sequence[Entry]) -> None:
-    """Remove the record and the empty directories; a directory with a file of others stays."""
+    """Remove the record and the empty directories; a directory with a file of others stays.
+
+    A file that still is in its place has a second name here where a run was killed before it replaced this file.
+    """
+    root = os.path.dirname(backup)
+    for entry in entries:
+        path, old = os.path.join(root, entry.name), os.path.join(backup, entry.name)
+        if entry.kept and disk.is_file(old) and disk.exists(path) and os.path.samestat(os.lstat(path), os.lstat(old)):
+            disk.remove(old)
     homes = {above for entry in entries for above in (*_above(entry.name), entry.name)}
     for home in sorted(homes, key=len, reverse=True):
         _remove_empty(os.path.join(backup, home))

@@ -384,6 +384,9 @@ NO_SEGMENT_LEFT = replace(SEGMENTS_GONE, hint="a broker deleted them meanwhile; 
 WRITTEN_SINCE = Kind("written-since-repair", "warning",
     "A file was written to after the repair; what was written is not in the file that is back in its place.",
     "what was written is in the new backup only: `mqindex repair`, before a broker starts, writes it from the log")
+UNCHECKED_BACKUP = Kind("backup-unchecked", "warning",
+    "The record of a backup has no checksums: an earlier version wrote it, and nothing shows whether its files rotted.",
+    "`mqindex verify` compares the files with the log once they are back")
 
 CATALOGUE: Final = Kind.by_name(globals())
 """Kind -> what is said of it: of each name the usual severity and hint first, then those of other situations."""

@@ -12,6 +12,7 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one
 from mqindex.errors import path_of
+from mqindex.files.rights import as_owner_of
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
@@ -90,7 +91,7 @@ def repair(
         diagnosis = _diagnose(engine, found, deep, report)
     else:
         homes = tuple(partition.path for partition in found.partitions)
-        with held(engine, partial(hold_writers, homes), found.log_dir):
+        with as_owner_of(root), held(engine, partial(hold_writers, homes), found.log_dir):
             found = run_one(engine, survey, Order(root, options), "look again")  # after a repair before this one
             diagnosis = _diagnose(engine, found, deep, report)
             repair_indexes(engine, diagnosis, report)
@@ -107,11 +108,14 @@ def _diagnose(engine: Engine, found: Survey, deep: bool, report: RepairReport) -
     return diagnosis
 
 
-def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str]) -> RepairReport:
+def undo_repair(
+    directory: str | os.PathLike[str], backup: str | os.PathLike[str], *, dry_run: bool = False
+) -> RepairReport:
     """Take a repair of a stopped broker's partition or log dir back: its files are again what they were before.
 
     What is in their places now goes to a backup of its own, so that this can be taken back too. Of several repairs the
-    last one is taken back first.
+    last one is taken back first. The files of the backup are compared with the checksums in its
+    record first.
 
     Parameters
     ----------
@@ -119,18 +123,21 @@ def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str
     backup : `RepairReport.backup`; or a path, of one partition; or a name, of all that have it. Gone afterwards, as its
         files are in place again.
 
+    dry_run : only check the backup and say what would be done; write nothing.
+
     Returns
     -------
     RepairReport
         `actions` are what was done, `out_files` what was put back, `backup` the new one, if anything went there.
-        `findings`: a warning for each file that a broker wrote to since; what it wrote is in the new backup only.
+        `findings`: a warning for each file that a broker wrote to since; what it wrote is in the new backup only. One
+        more where the backup has no checksums.
 
     Raises
     ------
     StoreInUseError : a broker holds the log dir, or an index is open for writing.
     FileNotFoundError : no such backup.
-    FileStateError : no backup, one that does not say what the repair did, or one with a newer one that is to be put
-        back first.
+    FileStateError : no backup, one that does not say what the repair did, one of whose files is not what was put
+        there, or one with a newer one that is to be put back first.
 
     Notes
     -----
@@ -146,4 +153,5 @@ def undo_repair(directory: str | os.PathLike[str], backup: str | os.PathLike[str
     """
     root = os.path.abspath(path_of("directory", directory))
     homes = [one.path for one in partitions_at(root)]
-    return take_back(root, backup, homes, partial(hold_writers, homes, log_dir_of(root)), catalogue.WRITTEN_SINCE)
+    hold, kinds = partial(hold_writers, homes, log_dir_of(root)), (catalogue.WRITTEN_SINCE, catalogue.UNCHECKED_BACKUP)
+    return take_back(root, backup, homes, hold, *kinds, dry_run=dry_run)

@@ -372,6 +372,9 @@ STALE_QUEUE_BYTES = Kind("stale-queue-bytes", "info",
 WRITTEN_SINCE = Kind("written-since-repair", "warning",
     "A file was written to after the repair; what was written is not in the file that is back in its place.",
     "what was written is in the new backup only: `mqindex repair`, before a broker starts, writes it from the log")
+UNCHECKED_BACKUP = Kind("backup-unchecked", "warning",
+    "The record of a backup has no checksums: an earlier version wrote it, and nothing shows whether its files rotted.",
+    "`mqindex verify` compares the files with the log once they are back")
 
 # ---- the small files
 

@@ -20,6 +20,7 @@ from mqindex.errors import FileStateError
 from mqindex.files import disk, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange
+from mqindex.files.rights import as_owner_of
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq import store as stores
@@ -125,7 +126,8 @@ def repair(
         report.findings = of_the_log_as_read(engine, seen.walked, found_wrong.findings())
         report.actions = found_wrong.actions()
     else:
-        with held(engine, stores.hold_writers, options.root), _scratch(engine, options) as (seeing, scratch):
+        as_owner = as_owner_of(options.root)
+        with as_owner, held(engine, stores.hold_writers, options.root), _scratch(engine, options) as (seeing, scratch):
             held_store = replace(_surveyed(seeing, options), held=True)  # another repair may have been there before
             seen = diagnose_store(seeing, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
             found_wrong = _chosen(seeing, wanted, seen)
@@ -147,29 +149,35 @@ def _surveyed(engine: Engine, options: StoreOptions) -> Survey:
     return found
 
 
-def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -> RepairReport:
+def undo_repair(
+    store: str | os.PathLike[str], backup: str | os.PathLike[str], *, dry_run: bool = False
+) -> RepairReport:
     """Take a repair of a stopped broker's store back: its files are again what and where they were before.
 
     What is in their places goes to a backup of its own, so that this can be taken back too. Of several repairs the
-    last one is taken back first.
+    last one is taken back first. The files of the backup are compared with the checksums in its
+    record first.
 
     Parameters
     ----------
     store : path of a store's root.
     backup : path or name of the backup in it, `RepairReport.backup`; gone afterwards, as its files are in place again.
 
+    dry_run : only check the backup and say what would be done; write nothing.
+
     Returns
     -------
     RepairReport
         `actions` are what was done, `out_files` what was put back, `backup` the new one, if anything went there.
-        `findings`: a warning for each file that a broker wrote to since; what it wrote is in the new backup only.
+        `findings`: a warning for each file that a broker wrote to since; what it wrote is in the new backup only. One
+        more where the backup has no checksums.
 
     Raises
     ------
     StoreInUseError : a broker holds the store.
     FileNotFoundError : no such backup.
-    FileStateError : no backup, one that does not say what the repair did, or one with a newer one that is to be put
-        back first.
+    FileStateError : no backup, one that does not say what the repair did, one of whose files is not what was put
+        there, or one with a newer one that is to be put back first.
 
     Notes
     -----
@@ -185,7 +193,8 @@ def undo_repair(store: str | os.PathLike[str], backup: str | os.PathLike[str]) -
     """
     options = store_options(store)
     stores.require_store(options.root)
-    return take_back(options.root, backup, [options.root], partial(_held_and_swept, options), catalogue.WRITTEN_SINCE)
+    hold, kinds = partial(_held_and_swept, options), (catalogue.WRITTEN_SINCE, catalogue.UNCHECKED_BACKUP)
+    return take_back(options.root, backup, [options.root], hold, *kinds, dry_run=dry_run)
 
 
 @contextmanager

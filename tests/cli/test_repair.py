@@ -107,7 +107,7 @@ def test_undo_takes_a_repair_back(shell: Shell, basic: Store) -> None:
     for command in (["repair", basic.root, "--undo"], ["repair", "--undo", "--", basic.root]):
         which = shell(*command)
         assert (which.status, forward.name in which.err) == (2, True)
-    refused = shell("repair", basic.root, "--undo", backup, "--dry-run")
+    refused = shell("repair", basic.root, "--undo", backup, "--deep")
     assert (refused.status, "--undo takes a repair back as a whole" in refused.err) == (2, True)
 
 

@@ -56,12 +56,12 @@ def command(
         kind = require_home(store, kind, *HOMES, options=options)
     kind = unseen_kind(kind, options)
     broker, library = broker_of(kind), library_of(kind)
-    if undo is not None and (deep or dry_run or parts is not None or engine.engine != "local"):
-        raise click.UsageError("--undo takes a repair back as a whole, here: no --deep, --dry-run, --parts or --engine")
+    if undo is not None and (deep or parts is not None or engine.engine != "local"):
+        raise click.UsageError("--undo takes a repair back as a whole, here: no --deep, --parts or --engine")
     if not dry_run:
         true_from_here("every file is the old or the new one; run it again to finish")
     if undo is not None:
-        report = library.undo_repair(store, undo)
+        report = library.undo_repair(store, undo, dry_run=dry_run)
         _tell(report, undone=True)
     else:
         keywords = broker.keywords(store, options, parts)
@@ -85,7 +85,7 @@ def _print(report: RepairReport, catalogue: Catalogue, *, undone: bool) -> None:
         print_line("nothing to do")
     if report.backup:
         print_line(way_back(report.path, report.backup))
-    if undone:
+    if undone and not report.dry_run:
         aside = len(report.actions) - report.files
         also = f", {aside} moved to the backup" if aside else ""
         print_line(f"put back in {report.path}: {plural(report.files, 'file')}{also}; {report.seconds:.1f} s")

@@ -1,0 +1,200 @@
+"""What a repair and its undo believe: no backup that rotted, and by root no link that the store's owner made."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex import kafka, rocketmq
+from mqindex.engines import LocalEngine
+from mqindex.errors import FileStateError
+from mqindex.files import exchange
+from mqindex.files.backup_record import RECORD
+from mqindex.files.few_threads import of_each
+from mqindex.files.rights import as_owner_of
+from tests.crash import test_kafka_repair
+from tests.crash.test_repair import OPTIONS, broken
+from tests.support.tree import state
+
+BROKER = 12345
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root works with the rights of others")
+
+
+@pytest.fixture
+def seen_by_all() -> Iterator[Path]:
+    """A directory that other users reach, as pytest's own cannot be."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def give(root: Path) -> None:
+    for path in [root, *root.rglob("*")]:
+        os.chown(path, BROKER, BROKER, follow_symlinks=False)
+
+
+def rocketmq_backup(tmp_path: Path) -> tuple[Any, Path, Path]:
+    root, _ = broken("spoilt", tmp_path)
+    return rocketmq, root, Path(str(rocketmq.repair(root, engine=LocalEngine(1), **OPTIONS).backup))
+
+
+def kafka_backup(tmp_path: Path) -> tuple[Any, Path, Path]:
+    root, _ = test_kafka_repair.broken(tmp_path)
+    return kafka, root, Path(str(kafka.repair(root, **test_kafka_repair.OPTIONS).backup))
+
+
+def kept_file(backup: Path) -> Path:
+    return next(
+        path for path in sorted(backup.rglob("*")) if path.is_file() and path.name != RECORD and path.stat().st_size
+    )
+
+
+@pytest.mark.parametrize("make", [rocketmq_backup, kafka_backup])
+def test_a_backup_of_which_a_byte_changed_is_refused(make: Any, tmp_path: Path) -> None:
+    broker, root, backup = make(tmp_path)
+    path = kept_file(backup)
+    right = path.read_bytes()
+    path.write_bytes(bytes([right[0] ^ 1]) + right[1:])
+    before = state(root)
+    for dry_run in (True, False):
+        with pytest.raises(FileStateError, match="is not what was put there") as caught:
+            broker.undo_repair(root, backup, dry_run=dry_run)
+        assert str(path) in str(caught.value)
+    assert state(root) == before
+    path.write_bytes(right[:-1])
+    with pytest.raises(FileStateError, match=f"expected {len(right)} bytes"):
+        broker.undo_repair(root, backup)
+    path.write_bytes(right)
+    assert broker.undo_repair(root, backup).actions
+
+
+@pytest.mark.parametrize("make", [rocketmq_backup, kafka_backup])
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(make: Any, tmp_path: Path) -> None:
+    broker, root, backup = make(tmp_path)
+    before = state(root)
+    planned = broker.undo_repair(root, backup, dry_run=True)
+    assert (planned.dry_run, planned.findings, planned.backup, planned.out_files) == (True, [], None, [])
+    assert state(root) == before
+    assert broker.undo_repair(root, backup).actions == planned.actions != []
+
+
+@pytest.mark.parametrize("make", [rocketmq_backup, kafka_backup])
+def test_a_backup_without_checksums_is_taken_back_with_a_warning(make: Any, tmp_path: Path) -> None:
+    broker, root, backup = make(tmp_path)
+    record = json.loads((backup / RECORD).read_text())
+    del record["sums"]
+    written = (backup / RECORD).stat().st_mtime_ns
+    (backup / RECORD).write_text(json.dumps(record))
+    os.utime(backup / RECORD, ns=(written, written))
+    report = broker.undo_repair(root, backup)
+    assert report.actions
+    assert [one.kind for one in report.findings] == ["backup-unchecked"]
+
+
+def test_a_record_does_not_lead_through_a_link(tmp_path: Path) -> None:
+    _, root, backup = rocketmq_backup(tmp_path)
+    outside = tmp_path / "outside"
+    (outside / "y").mkdir(parents=True)
+    (outside / "y" / "passwd").write_bytes(b"root's")
+    record = json.loads((backup / RECORD).read_text())
+    record["changes"].append({"name": "x/y/passwd", "kept": True})
+    (backup / RECORD).write_text(json.dumps(record))
+    (root / "x").mkdir()
+    (root / "x" / "y").symlink_to(outside / "y")
+    (backup / "x" / "y").mkdir(parents=True)
+    (backup / "x" / "y" / "passwd").write_bytes(b"mine")
+    before = state(root)
+    with pytest.raises(FileStateError, match="a directory is a link"):
+        rocketmq.undo_repair(root, backup)
+    assert (outside / "y" / "passwd").read_bytes() == b"root's"
+    assert state(root) == before
+
+
+@pytest.mark.parametrize("situation", ["newest gone", "queues spoilt"])
+def test_the_files_of_a_linked_queue_are_not_moved(situation: str, tmp_path: Path) -> None:
+    root, _ = broken(situation, tmp_path)
+    queue = max((root / "consumequeue").iterdir()) / "0"
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "passwd").write_bytes(b"root's")
+    shutil.rmtree(queue)
+    queue.symlink_to(outside)
+    with pytest.raises(FileStateError, match="a directory is a link"):
+        rocketmq.repair(root, engine=LocalEngine(1), **OPTIONS)
+    assert [path.name for path in outside.iterdir()] == ["passwd"]
+
+
+@root_only
+def test_a_scratch_that_the_owner_exchanges_hands_nothing_over(
+    seen_by_all: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """His process wins the race each time: the new file is a link when it gets its owner."""
+    root, _ = broken("newest gone", seen_by_all)
+    secret = seen_by_all / "secret"
+    secret.write_bytes(b"root's")
+    secret.chmod(0o600)
+    give(root)
+    own, swapped = exchange._own, []
+
+    def late(source: str, path: str, like: str | None) -> None:
+        os.rename(source, source + ".stolen")
+        os.symlink(secret, source)
+        swapped.append(source)
+        own(source, path, like)
+
+    monkeypatch.setattr(exchange, "_own", late)
+    with contextlib.suppress(OSError):
+        rocketmq.repair(root, engine=LocalEngine(2), **OPTIONS)
+    assert swapped
+    there = secret.stat()
+    assert (there.st_uid, there.st_gid, there.st_mode & 0o777) == (0, 0, 0o600)
+
+
+@root_only
+def test_root_follows_no_first_link_of_another_user(seen_by_all: Path) -> None:
+    root, _ = broken("newest gone", seen_by_all)
+    volume = seen_by_all / "volume"
+    volume.mkdir()
+    shutil.move(root / "index", volume / "index")
+    (root / "index").symlink_to(volume / "index")
+    give(root)
+    give(volume)
+    before = sorted(os.listdir(volume / "index"))
+    with pytest.raises(FileStateError, match="a directory is a link"):
+        rocketmq.repair(root, engine=LocalEngine(1), **OPTIONS)
+    assert sorted(os.listdir(volume / "index")) == before
+
+
+@root_only
+def test_the_rights_of_the_owner_in_all_threads_of_the_block_and_root_after_it(seen_by_all: Path) -> None:
+    secret = seen_by_all / "secret"
+    secret.write_bytes(b"root's")
+    secret.chmod(0o600)
+    home = seen_by_all / "home"
+    home.mkdir()
+    os.chown(home, BROKER, BROKER)
+    groups = os.getgroups()
+
+    def may_write(_: object) -> bool:
+        try:
+            with secret.open("r+b") as file:
+                return file.read() == b"root's"
+        except PermissionError:
+            return False
+
+    with as_owner_of(str(home)):
+        assert not any([may_write(0), *of_each(may_write, range(3), 2)])
+        (home / "new").write_bytes(b"")
+        assert os.getgroups() == [BROKER]
+    assert all([may_write(0), *of_each(may_write, range(3), 2)])
+    assert (os.geteuid(), os.getgroups()) == (0, groups)
+    assert ((home / "new").stat().st_uid, (home / "new").stat().st_gid) == (BROKER, BROKER)
