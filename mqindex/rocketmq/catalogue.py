@@ -282,6 +282,12 @@ OTHER_QUEUE_SIZE = replace(QUEUE_SIZE, hint="{who} refuses to start: is the sett
 QUEUE_FILE_MISSING = Kind("queue-file-missing", "error",
     "One or more files are missing inside a queue.",
     _REWRITE_QUEUE)
+QUEUE_FILE_BLANK = Kind("queue-file-blank", "error",
+    "The last file of a queue begins without a unit, as a power cut leaves it. A broker that starts counts a message "
+    "there that is none, and later ones get offsets that are too large; 5.0 to 5.4 may not start.",
+    "`mqindex repair` removes it: the log has no message for it")
+ONLY_QUEUE_FILE_BLANK = replace(QUEUE_FILE_BLANK, severity="warning",
+    hint="nothing else says which offset the queue's next message gets, so `mqindex repair` leaves it")
 QUEUE_UNREADABLE = Kind("queue-unreadable", "error",
     "A queue's file cannot be read.", f"{{error}}; {_REWRITE_QUEUE}")
 QUEUE_BEYOND_LOG = Kind("queue-beyond-log", "error",

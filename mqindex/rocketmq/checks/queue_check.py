@@ -18,6 +18,7 @@ from mqindex.files import disk
 from mqindex.files.sparse import SparseFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.checks.start_files import begins_without_unit
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -79,7 +80,18 @@ def _check_queue(check: QueueCheck) -> QueueChecked:
     if files:
         checked.min_offset = files[0].start // QUEUE_UNIT_SIZE
         _Places(check, files, checked).look()
+        checked.findings += _blank_end(files, checked.max_offset)
     return checked
+
+
+def _blank_end(files: Sequence[LogFile], max_offset: int) -> tuple[Finding, ...]:
+    """That the last file begins without a unit, although the log has no message for it."""
+    last = files[-1]
+    if max_offset * QUEUE_UNIT_SIZE > last.start or not begins_without_unit(last.path):
+        return ()
+    only = last.start and len(files) == 1
+    kind = catalogue.ONLY_QUEUE_FILE_BLANK if only else catalogue.QUEUE_FILE_BLANK
+    return (kind.finding(last.path, 0, expected="a unit", got="none"),)
 
 
 def file_findings(

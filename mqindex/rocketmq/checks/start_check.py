@@ -36,10 +36,10 @@ from mqindex.rocketmq.checks.config_files import (
     no_config_directory,
     refusal,
 )
-from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, Recovery, needs_offset
+from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, Recovery, needs_offset, reach_of_queues
 from mqindex.rocketmq.checks.rocksdb_files import rocksdb_faults
 from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
-from mqindex.rocketmq.checks.start_files import NO_FILE, Entry, is_log_file, listed, number_of
+from mqindex.rocketmq.checks.start_files import NO_FILE, Entry, begins_without_unit, is_log_file, listed, number_of
 from mqindex.rocketmq.checks.start_look import Started, StartLook
 from mqindex.rocketmq.checks.timer_files import TIMERS_SINCE, timer_faults, timers_are_on
 from mqindex.rocketmq.log.log_entries import LogSpan
@@ -56,6 +56,7 @@ _COMPARED_SINCE = (4, 5, 0)  # before, a start goes on without the first file of
 _DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is skipped
 _EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
 _WAITS_SINCE, _WAITS_NOT_SINCE = (4, 5, 0), (5, 0, 0)  # a start waits until the log is dispatched to its end
+_BLANK_ENDS_SINCE, _BLANK_ENDS_LOADED_SINCE = (5, 0, 0), (5, 5, 0)  # a queue's last file without a unit is an error
 _INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
 _ABORT, _ABORT_SINCE = ("abort", "abort.bak"), (5, 0, 0)  # a start writes its process id, and keeps the last one
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
@@ -289,7 +290,7 @@ class _Look(StartLook):
         options = self._options
         length = _Length("mappedFileSizeConsumeQueue", options.consume_queue_file_size, rules.file_size)
         simple = list(_queue_directories(options.consume_queue))
-        self._load_queues(simple, length, "simple queue")
+        self._at_blank_ends(self._load_queues(simple, length, "simple queue"))
         if rules.ext_file_size is not None:
             ext = _Length("mappedFileSizeConsumeQueueExt", options.consume_queue_ext_file_size, rules.ext_file_size)
             self._load_queues(_queue_directories(options.consume_queue_ext_directory), ext, "queue")
@@ -308,11 +309,37 @@ class _Look(StartLook):
         there = start_files.usual([one.size for one in entries if is_log_file(one)])
         return _Length("mapperFileSizeBatchConsumeQueue", given, given or there)
 
-    def _load_queues(self, queues: Iterable[str], length: _Length, what: str) -> None:
+    def _at_blank_ends(self, directories: Iterable[Sequence[Entry]]) -> None:
+        """`ConsumeQueue.correctMinOffset` looks 20 bytes before the last file, unless the log's end was cut off the
+        queues before. After an unclean end the broker may have written units there meanwhile."""
+        lasts = [entries[-1] for entries in directories if entries]
+        blank = [one for one in lasts if one.size and number_of(one) and begins_without_unit(one.path)]
+        stops = self._does_not_load_blank_ends() if blank and not self._running else False
+        if stops is False or not self._goes_on(reach_of_queues(self._options)):
+            return
+        for one in blank:
+            reason = "its first place holds no unit"
+            known = stops and not self._found.unclean
+            self._stop(one.path, reason, "every" if known else "perhaps 5.0 to 5.4", known or None)
+
+    def _does_not_load_blank_ends(self) -> bool | None:
+        new, old = self._broker.is_before(_BLANK_ENDS_LOADED_SINCE), self._broker.is_before(_BLANK_ENDS_SINCE)
+        return None if new is None or old is None else new and not old
+
+    def _goes_on(self, reach: int) -> bool:
+        """Whether the log has a message at this phy offset, to which the queues reach, or behind it."""
+        files = [
+            one for one in listed(self._options.commitlog) if is_log_file(one) and number_of(one) + one.size > reach
+        ]
+        heads = (start_files.message_at(one.path, max(reach - number_of(one), 0)) for one in files[:2])
+        return any(head is not None for head in heads)
+
+    def _load_queues(self, queues: Iterable[str], length: _Length, what: str) -> list[list[Entry]]:
         directories = [listed([path]) for path in queues]
         for entries in directories:
             self._load(entries, length.size, what)
         self._require_known(length, directories)
+        return directories
 
     def _require_type(self, path: str, kind: str, said: bool) -> None:
         if not said:

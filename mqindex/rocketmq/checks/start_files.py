@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from mqindex._native.commit_log import scan_at
+from mqindex._native.consume_queue import check_units
 from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.regular import reading
@@ -23,6 +24,7 @@ __all__ = [
     "NO_FILE",
     "Entry",
     "MessageHead",
+    "begins_without_unit",
     "checkpoint_of",
     "entries_below",
     "first_sound_message",
@@ -153,6 +155,11 @@ def first_sound_message(one: Entry) -> MessageHead | None:
     except (MQIndexError, OSError):
         return None
     return head if sound.all() else None
+
+
+def begins_without_unit(path: str) -> bool:
+    """Whether the first place of a queue's file holds no unit."""
+    return not check_units(_head(path, layout.QUEUE_UNIT_SIZE).ljust(layout.QUEUE_UNIT_SIZE, b"\0"), 0, 1)
 
 
 def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:
