@@ -18,6 +18,7 @@ from tests.support.golden import BASIC, case
 ONE = LocalEngine(1)
 OLD, NEW = "4.9.3", "5.5.0"
 NAMES = ("topics.json", "consumerOffset.json", "consumerFilter.json", "delayOffset.json", "subscriptionGroup.json")
+BLANK_TILL_5_4 = tuple(name for name in NAMES[:-1] if name != "consumerOffset.json")
 EVERY_NAME = (*NAMES, "consumerOrderInfo.json", "topicQueueMapping.json")
 ZEROS = "\0" * 700
 
@@ -143,7 +144,7 @@ def test_what_every_broker_takes_stops_none(name: str, text: str, store: Path) -
     assert [starts(store, version) for version in (OLD, NEW, None)] == [True, True, True]
 
 
-@pytest.mark.parametrize(("text", "names"), [("[]", NAMES), (" \t\r\n", NAMES[:-1])])
+@pytest.mark.parametrize(("text", "names"), [("[]", NAMES), (" \t\r\n", BLANK_TILL_5_4)])
 def test_brokers_before_5_4_take_blanks_and_an_empty_array(text: str, names: tuple[str, ...], store: Path) -> None:
     """`[]` was said to stop 4.9.3, and blanks to stop none."""
     for name in names:
@@ -154,6 +155,14 @@ def test_brokers_before_5_4_take_blanks_and_an_empty_array(text: str, names: tup
         put(store, name, text, "{}")
         assert starts(store, None) is True
         put(store, name, "{}", None)
+
+
+def test_brokers_from_5_0_on_take_no_blanks_for_offsets(store: Path) -> None:
+    """`ConsumerOffsetManager.load` of 4.9.7 gave an empty table, that of 5.0.0 and later the one of the `.bak`."""
+    path = put(store, "consumerOffset.json", " \t\r\n", " \t\r\n")
+    assert [starts(store, version) for version in ("4.9.7", "5.0.0", NEW, None)] == [True, False, False, None]
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "5.0 and later")]
+    assert "brokers before 5.0 take it" in (invalid(look(store))[0].hint or "")
 
 
 def test_blanks_instead_of_groups_stop_every_broker(store: Path) -> None:

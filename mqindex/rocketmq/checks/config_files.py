@@ -40,17 +40,17 @@ class _File(NamedTuple):
 
     since: Version | None
     read: Callable[[dict[str, Any]], object]
-    takes_blanks: bool = True  # before 5.4: text without anything but blanks
+    blanks: Version = _FASTJSON_2  # the first that cannot take text without anything but blanks
 
 
 _FILES: Final[Mapping[str, _File]] = {
     "consumerFilter.json": _File(EVERY, partial(tables_of, name="filterDataByTopic")),
-    "consumerOffset.json": _File(EVERY, offset_table),
+    "consumerOffset.json": _File(EVERY, offset_table, blanks=_5_0),
     "consumerOrderInfo.json": _File(_5_0, partial(tables_of, name="table")),
     "delayOffset.json": _File(EVERY, delay_table),
-    "lmqConsumerOffset.json": _File(None, lmq_offset_table),
+    "lmqConsumerOffset.json": _File(None, lmq_offset_table, blanks=_5_0),
     "messageRequestMode.json": _File(None, partial(tables_of, name="messageRequestModeMap")),
-    "subscriptionGroup.json": _File(EVERY, partial(tables_of, name="subscriptionGroupTable"), takes_blanks=False),
+    "subscriptionGroup.json": _File(EVERY, partial(tables_of, name="subscriptionGroupTable"), blanks=EVERY),
     TIMER_METRICS: _File(_5_0, partial(tables_of, name="timingCount")),
     "topicQueueMapping.json": _File(_5_0, partial(tables_of, name="topicQueueMappingInfoMap")),
     "topics.json": _File(EVERY, topic_configs),
@@ -149,7 +149,7 @@ def _content(path: str, file: _File) -> _Content:
 def _taken(text: str, file: _File) -> _Content:
     """A `FormatError`: no broker can take it."""
     if not text.strip():
-        return _Content("blanks", _FASTJSON_2 if file.takes_blanks else EVERY)
+        return _Content("blanks", file.blanks)
     if not text.strip("\0"):
         return _Content("zeros", EVERY)
     found = json_value(text)
