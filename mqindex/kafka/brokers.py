@@ -50,11 +50,11 @@ AFTER_RAFT: Final = Rule("every broker has KRaft, and none ZooKeeper", "4.0", No
 TOPIC_IDS: Final = Rule("a partition has its topic's id", "2.8", None, "PartitionMetadataFile.read")
 STRAY_STOPS: Final = Rule(
     "a directory that a newer broker put aside as stray is no partition",
-    None, "3.6", "UnifiedLog.parseTopicPartitionName",
+    None, "3.6.1", "UnifiedLog.parseTopicPartitionName",
 )  # fmt: skip
 ONE_BYTE_OF_VERSION: Final = Rule(
     "of the version in an entry of a transaction index only the first byte is looked at",
-    None, "4.4", "AbortedTxn.version",
+    None, "4.4", "TransactionIndex.iterable, AbortedTxn.version",
 )  # fmt: skip
 METADATA_INDEXES_TRIMMED: Final = Rule(
     "the indexes of the metadata log are trimmed when the broker stops",

@@ -300,7 +300,7 @@ STRAY_DIRECTORY = Kind("stray-directory", "error",
     "A directory of a log dir is not a partition, and no broker starts.",
     "move it elsewhere, or give the log dir a directory of its own below the volume's root")
 DUPLICATE_DIRECTORY = Kind("duplicate-directory", "error",
-    "Two directories of a log dir are of the same partition, and no broker starts.",
+    "Two directories are of the same partition: a broker does not start, or stops when it exchanges the two.",
     "move one elsewhere: the older copy, or the one whose name has zeros before its number")
 STRAY_SEGMENT_FILE = Kind("stray-segment-file", "error",
     "A file has a segment's extension without an offset before it, and no broker starts.",

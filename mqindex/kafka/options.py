@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from mqindex._native.numbers import whole_number
 from mqindex._rules import Broker
-from mqindex.kafka.brokers import LOST_INDEXES_LEFT, REFERENCE, broker_of, follows
+from mqindex.kafka.brokers import LOST_INDEXES_LEFT, METADATA_INDEXES_TRIMMED, REFERENCE, broker_of, follows
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind
 from mqindex.report import Value
 
@@ -41,6 +41,7 @@ class PartitionOptions:
     index_interval_bytes: int
     max_index_size: int
     check_crc: bool
+    is_of_metadata: bool = False  # KRaft's own log
 
     @property
     def broker(self) -> Broker:
@@ -52,9 +53,16 @@ class PartitionOptions:
         """Whether a segment without its `.index` is recovered when it is loaded, however the broker was stopped."""
         return not follows(self.broker, LOST_INDEXES_LEFT)
 
+    @property
+    def trims_indexes(self) -> bool:
+        """Whether a broker that stops cuts an open index behind its last entry."""
+        return not self.is_of_metadata or follows(self.broker, METADATA_INDEXES_TRIMMED)
+
     def of_metadata_log(self) -> PartitionOptions:
         """Those of KRaft's own log, of which nobody sets these two. Source: Kafka 3.9.0 `KafkaMetadataLog.apply`."""
-        return replace(self, index_interval_bytes=INDEX_INTERVAL_BYTES, max_index_size=MAX_INDEX_SIZE)
+        return replace(
+            self, index_interval_bytes=INDEX_INTERVAL_BYTES, max_index_size=MAX_INDEX_SIZE, is_of_metadata=True
+        )
 
     def settings(self) -> dict[str, Value]:
         """What a report says was used, and where it came from."""

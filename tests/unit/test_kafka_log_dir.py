@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.files.lock import Holder
 from mqindex.kafka import PartitionLog, rebuild, repair, verify
 from mqindex.kafka import report as kafka_report
+from mqindex.kafka.checks.start_check import StartFiles, look_at_duplicates
+from mqindex.kafka.partition.log_dir import duplicate_directories, list_partitions
 from tests.support.kafka_log_dir import ONE, PROPERTIES, closed_log_dir, look, names, unclean
 
 
@@ -45,8 +48,31 @@ def test_two_directories_of_one_partition_stop_every_broker(state: str, log_dir:
     assert start.starts is False
 
 
-def test_a_partition_has_one_that_is_to_replace_it_and_any_that_are_no_more_its_own(log_dir: Path) -> None:
-    for digit, state in (("1", "future"), ("2", "stray"), ("3", "stray"), ("4", "delete"), ("5", "delete")):
+def test_one_that_is_to_replace_a_partition_beside_it_ends_every_broker_in_the_rename(log_dir: Path) -> None:
+    """2.8.2 to 4.4.0: "FileSystemException: topic-0.11...-future -> topic-0: Directory not empty"."""
+    future = shutil.copytree(log_dir / "topic-0", log_dir / f"topic-0.{32 * '1'}-future")
+    report, start = look(log_dir)
+    assert (start.starts, [each.path for each in start.obstacles]) == (False, [str(future)])
+    assert [(one.kind, one.path) for one in report.findings if one.severity == "error"] == [
+        ("duplicate-directory", str(future))
+    ]
+
+
+def test_a_partition_is_in_one_log_dir_of_a_broker_or_is_moved_to_a_second(log_dir: Path, tmp_path: Path) -> None:
+    """Two that are in use: "Duplicate log directories for topic-0 are found in both" (2.8.2 to 4.4.0)."""
+    other = tmp_path / "other"
+    (other / "topic-0").mkdir(parents=True)
+    (other / f"topic-1.{32 * '1'}-future").mkdir()
+    (log_dir / "topic-1").mkdir()
+    there = [*list_partitions(other), *list_partitions(log_dir)]
+    assert duplicate_directories(there) == [(str(log_dir / "topic-0"), str(other / "topic-0"))]
+    found = StartFiles(Holder("free"))
+    look_at_duplicates(there, found)
+    assert [each.reason for each in found.obstacles] == [f"the partition has the directory {other / 'topic-0'} too"]
+
+
+def test_a_partition_has_any_that_are_no_more_its_own(log_dir: Path) -> None:
+    for digit, state in (("2", "stray"), ("3", "stray"), ("4", "delete"), ("5", "delete")):
         (log_dir / f"topic-0.{32 * digit}-{state}").mkdir()
     assert look(log_dir)[1].starts
 
@@ -105,9 +131,9 @@ def test_an_index_that_is_not_opened_stops_no_broker(change: Callable[[Path], Pa
     assert (report.ok, start.starts) == (True, True)
 
 
-@pytest.mark.parametrize(("version", "starts"), [("2.8.2", False), ("3.5.2", False), ("3.6.2", True), (None, True)])
-def test_what_a_newer_broker_put_aside_stops_one_before_3_6(version: str | None, starts: bool, log_dir: Path) -> None:
-    """2.8.2: "Found directory ..., which is not in the form of topic-partition"; 3.6.2 loads it."""
+@pytest.mark.parametrize(("version", "starts"), [("3.5.2", False), ("3.6.0", False), ("3.6.1", True), (None, True)])
+def test_what_a_newer_broker_put_aside_stops_one_before_3_6_1(version: str | None, starts: bool, log_dir: Path) -> None:
+    """3.5.2: "Found directory ..., which is not in the form of topic-partition"; so does 3.6.0, and 3.6.1 loads it."""
     put_aside = log_dir / f"topic-0.{32 * 'a'}-stray"
     put_aside.mkdir()
     report = verify(log_dir, kafka_version=version, engine=ONE)

@@ -216,7 +216,7 @@ def test_a_link_to_nothing_that_a_broker_passes_over_is_told(name: str, log_dir:
 
 @pytest.mark.parametrize("starts", [False, True])
 def test_a_transaction_index_of_another_version_stops_a_broker(starts: bool, log_dir: Path) -> None:
-    """Of version -1 it is read; and where an earlier entry makes the broker write the file anew."""
+    """But where an earlier entry makes the broker write the file anew."""
     segment = sorted((log_dir / "topic-0").glob("*.log"))[1]
     entry = struct.Struct(">h4q")
     early = entry.pack(0, 7, 1, 2, 3) if starts else b""
@@ -225,8 +225,15 @@ def test_a_transaction_index_of_another_version_stops_a_broker(starts: bool, log
     report, start = look(log_dir)
     assert names(tuple(each.path for each in start.obstacles)) == ([] if starts else [index.name])
     assert "transaction-index-version" in {finding.kind for finding in report.findings}
-    index.write_bytes(early + entry.pack(-1, 7, 13, 14, 15))
-    assert look(log_dir)[1].starts
+    for version in (1, -1):  # 4.4.0: "Unexpected aborted transaction version 1", 4.3.1 looks at one byte of it
+        index.write_bytes(early + entry.pack(version, 7, 13, 14, 15))
+        for named, taken in (("4.3.1", True), ("4.4.0", starts), (None, starts)):
+            start = verify(log_dir, kafka_version=named, engine=ONE).start
+            assert start is not None
+            assert start.starts is taken
+            assert [each.brokers for each in start.obstacles] == (
+                [] if taken else ["every" if named else "from 4.4 on"]
+            )
     index.write_bytes(entry.pack(0x100, 7, 13, 14, 15))
     segment.with_suffix(".index").unlink()
     assert look(log_dir)[1].starts  # it is recovered, with all its indexes

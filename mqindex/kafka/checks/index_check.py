@@ -32,7 +32,7 @@ class Expectation:
     """What the log of a segment requires of its two indexes.
 
     `open`: the segment's indexes may be longer than their entries, and end before the log does: it is the last one, and
-    nobody closed it. `entries`: how many a rebuild writes.
+    nobody closed it; `trimmed`: who closes it cuts them. `entries`: how many a rebuild writes.
     """
 
     base_offset: int
@@ -41,6 +41,7 @@ class Expectation:
     max_timestamp: int
     entries: dict[IndexKind, int]
     open: bool
+    trimmed: bool
 
     def closed(self) -> Expectation:
         """The same for a closed segment."""
@@ -54,7 +55,7 @@ class Expectation:
 # ---- one file by itself
 
 
-def check_shape(path: str, kind: IndexKind, entries: Entries, *, may_be_longer: bool) -> list[Finding]:
+def check_shape(path: str, kind: IndexKind, entries: Entries, *, may_be_longer: bool, trimmed: bool) -> list[Finding]:
     """Length and order: what a file shows without its log. `may_be_longer`: than its entries, as an open index."""
     kinds, findings = catalogue.INDEXES[kind], []
     if entries.fragment:
@@ -62,7 +63,7 @@ def check_shape(path: str, kind: IndexKind, entries: Entries, *, may_be_longer: 
         got = entries.places * size + entries.fragment
         findings.append(kinds.length.finding(path, expected=f"a multiple of {size} bytes", got=got))
     following = entries.places - len(entries)
-    if entries.tail == "zeros":
+    if entries.tail == "zeros" and (trimmed or not may_be_longer):
         unwritten = kinds.unwritten_while_open if may_be_longer else kinds.unwritten
         zeros = f"{plural(following, 'place')} of zeros"
         findings.append(unwritten.finding(path, entries.at, expected="nothing", got=zeros))

@@ -289,7 +289,7 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
             done.contradictory = is_contradictory(made)
             done.fills_index = fills_index(segment, made, check.options)
             indexes = check_indexes(
-                check.files, segment, made, may_be_open=check.may_be_open,
+                check.files, segment, made, may_be_open=check.may_be_open, trimmed=check.options.trims_indexes,
                 index_interval_bytes=check.options.index_interval_bytes,
             )  # fmt: skip
             done.add(indexes)

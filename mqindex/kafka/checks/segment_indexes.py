@@ -55,12 +55,19 @@ class CheckedIndexes:
 
 
 def check_indexes(
-    files: SegmentFiles, segment: LogSegment, made: Recovered, *, index_interval_bytes: int, may_be_open: bool
+    files: SegmentFiles,
+    segment: LogSegment,
+    made: Recovered,
+    *,
+    index_interval_bytes: int,
+    may_be_open: bool,
+    trimmed: bool,
 ) -> CheckedIndexes:
     """Check both files of a segment whose log is good for what was recovered of it.
 
     may_be_open : nobody closed the segment, as far as is known; it is open where one of its files ends in zeros, and
         where its log was written on since it was read: then entries of later batches are left out.
+    trimmed : a broker that stops takes the zeros from an open one, so that these are told.
     """
     rebuilt = {IndexKind.OFFSET: made.offset_index, IndexKind.TIME: made.time_index}
     plain, looked = CheckedIndexes(), {}
@@ -88,6 +95,7 @@ def check_indexes(
         made.max_timestamp,
         {kind: len(wanted) // kind.entry_size for kind, wanted in rebuilt.items()},
         open=grew or (may_be_open and any(entries.zeros for _, entries in looked.values())),
+        trimmed=trimmed,
     )
     compare = partial(_against_log, segment, looked, _pairs(rebuilt[IndexKind.OFFSET]), plain=plain)
     done = compare(expectation)
@@ -153,7 +161,7 @@ def check_alone(path: str, kind: IndexKind) -> CheckedIndexes:
         return done
     entries = read_entries(path, kind, MAX_LOG_SIZE // MIN_BATCH_SIZE + 1)
     done.entries[kind] = len(entries)
-    done.judge(kind, check_shape(path, kind, entries, may_be_longer=entries.zeros > 0))
+    done.judge(kind, check_shape(path, kind, entries, may_be_longer=entries.zeros > 0, trimmed=True))
     return done
 
 
@@ -168,7 +176,7 @@ def _against_log(
     done = CheckedIndexes(list(plain.findings), set(plain.wrong), open=expectation.open, entries=dict(plain.entries))
     for kind, (path, entries) in looked.items():
         done.entries[kind] = len(entries)
-        done.judge(kind, check_shape(path, kind, entries, may_be_longer=expectation.open))
+        done.judge(kind, check_shape(path, kind, entries, may_be_longer=expectation.open, trimmed=expectation.trimmed))
     offsets, times = check_entries(
         segment.batch_arrays(0, expectation.valid_bytes, check_crc=False),
         looked.get(IndexKind.OFFSET),

@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,6 +26,7 @@ from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
 from mqindex.kafka.partition.log_dir import (
     METADATA_LOG,
+    PartitionDirectory,
     duplicate_directories,
     list_partitions,
     partition_name,
@@ -37,7 +38,7 @@ from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Survey
 from mqindex.report import Finding, Kind, Obstacle
 
-__all__ = ["HIGH_WATERMARKS", "NO_INDEX_FILE", "RECOVERY_POINTS", "StartFiles", "look_at_start"]
+__all__ = ["HIGH_WATERMARKS", "NO_INDEX_FILE", "RECOVERY_POINTS", "StartFiles", "look_at_duplicates", "look_at_start"]
 
 _NUMBERED: Final = (".log", *(f".{kind}" for kind in IndexKind), ".snapshot", ".cleaned", ".swap")
 _OFFLINE: Final = "a broker puts the log dir offline, and stops if it has no other"
@@ -125,9 +126,18 @@ def _look_at_directories(found: Survey, look: StartFiles) -> None:
             if each.state == "stray":
                 reason = "a directory that a newer broker put aside"
                 look.stop(catalogue.STRAY_DIRECTORY, each.path, reason, STRAY_STOPS.brokers)
-    for path, other in duplicate_directories(partitions):
-        look.stop(catalogue.DUPLICATE_DIRECTORY, path, f"the partition has the directory {os.path.basename(other)} too")
+    look_at_duplicates(partitions, look)
     look.deletes += [each.path for each in partitions if each.state == "delete"]
+
+
+def look_at_duplicates(partitions: Iterable[PartitionDirectory], look: StartFiles) -> None:
+    """`partitions`: those of all log dirs of a broker."""
+    for path, other in duplicate_directories(partitions):
+        beside = os.path.dirname(path) == os.path.dirname(other)
+        reason = f"the partition has the directory {os.path.basename(other) if beside else other} too"
+        if path.endswith("-future") and not other.endswith("-future"):
+            reason += ": a broker starts, and puts the log dir offline when it renames this one to that"
+        look.stop(catalogue.DUPLICATE_DIRECTORY, path, reason)
 
 
 def _look_at_properties(found: Survey, look: StartFiles) -> None:

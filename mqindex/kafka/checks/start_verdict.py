@@ -6,15 +6,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqindex._rules import Broker
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.kafka import catalogue
+from mqindex.kafka.brokers import ONE_BYTE_OF_VERSION
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.partition_check import gaps
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.start_check import HIGH_WATERMARKS, NO_INDEX_FILE, RECOVERY_POINTS, StartFiles, look_at_start
-from mqindex.kafka.checks.transaction_check import is_refused_version, refused_entry
-from mqindex.kafka.index.transaction_index import AbortedTxn
+from mqindex.kafka.checks.transaction_check import refused_entry
+from mqindex.kafka.index.transaction_index import AbortedTxn, is_refused_version
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.leader_epochs import CHECKPOINT
 from mqindex.kafka.partition.log_dir import partition_name
@@ -112,10 +114,11 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
     A segment whose offsets are too far from its base is split, and what it becomes is loaded or recovered again.
     """
     segments = [segment for segment in one.segments if not segment.gone]
-    loaded = [_is_recovered_when_loaded(segment) for segment in segments]
+    broker = one.partition.options.broker
+    loaded = [_is_recovered_when_loaded(segment, broker) for segment in segments]
     done.recovers += sum(loaded)
     for segment, recovered in zip(segments, loaded, strict=True):
-        _load_segment(segment, recovered, done)
+        _load_segment(segment, recovered, broker, done)
         _open_indexes(segment, done, last=segment is segments[-1])
     first = max((n for n, each in enumerate(segments) if each.files.base_offset <= point), default=0)
     unflushed = range(first, len(segments)) if one.partition.clean is False else ()
@@ -154,7 +157,7 @@ def _stop_full(segment: CheckedSegment, done: _Recovery) -> None:
     done.findings.append(found)
 
 
-def _is_recovered_when_loaded(segment: CheckedSegment) -> bool:
+def _is_recovered_when_loaded(segment: CheckedSegment, broker: Broker) -> bool:
     """Whatever the stop: it has no `.index`, or its `.txnindex` begins elsewhere.
 
     A broker that completes an exchange of a log makes an `.index` first, of zeros, and then finds it there.
@@ -162,8 +165,8 @@ def _is_recovered_when_loaded(segment: CheckedSegment) -> bool:
     """
     if segment.lost_offsets():
         return not segment.files.is_swapping
-    refused = _refused(segment)
-    return refused is not None and not is_refused_version(refused)
+    refused = _refused(segment, broker)
+    return refused is not None and not is_refused_version(refused, broker)
 
 
 def _open_indexes(segment: CheckedSegment, done: _Recovery, *, last: bool) -> None:
@@ -175,13 +178,13 @@ def _open_indexes(segment: CheckedSegment, done: _Recovery, *, last: bool) -> No
     ]
 
 
-def _refused(segment: CheckedSegment) -> AbortedTxn | None:
-    return refused_entry(segment.transactions or b"", segment.files.base_offset)
+def _refused(segment: CheckedSegment, broker: Broker) -> AbortedTxn | None:
+    return refused_entry(segment.transactions or b"", segment.files.base_offset, broker)
 
 
-def _load_segment(segment: CheckedSegment, recovered: bool, done: _Recovery) -> None:
+def _load_segment(segment: CheckedSegment, recovered: bool, broker: Broker, done: _Recovery) -> None:
     """What no recovery mends: a wrong version in the `.txnindex`, and offsets that go back."""
-    log, refused = segment.files.log, _refused(segment)
+    log, refused = segment.files.log, _refused(segment, broker)
     if recovered and segment.refusal is not None and not segment.overflows:
         lost = "" if IndexKind.OFFSET in segment.files.indexes else ", and its .index is missing"
         done.obstacles.append(Obstacle(log, f"{segment.refusal}{lost}"))
@@ -189,9 +192,11 @@ def _load_segment(segment: CheckedSegment, recovered: bool, done: _Recovery) -> 
         _stop_full(segment, done)
     elif recovered and segment.cut:
         done.cuts.append(log)
-    elif refused is not None and is_refused_version(refused) and IndexKind.OFFSET in segment.files.indexes:
-        reason = f"an aborted transaction of version {refused.version >> 8}, which no broker reads"
-        done.obstacles.append(Obstacle(segment.files.place_of(IndexKind.TRANSACTION), reason))
+    elif refused is not None and is_refused_version(refused, broker) and IndexKind.OFFSET in segment.files.indexes:
+        passed = broker.does(ONE_BYTE_OF_VERSION) is None and refused.version >> 8 <= 0
+        brokers = f"from {ONE_BYTE_OF_VERSION.until} on" if passed else "every"
+        reason = f"an aborted transaction of version {refused.version}"
+        done.obstacles.append(Obstacle(segment.files.place_of(IndexKind.TRANSACTION), reason, brokers))
     if segment.found_end is None and (segment.files.is_swapping or not recovered):
         index, bad = segment.files.place_of(IndexKind.OFFSET), segment.read_until is not None
         done.obstacles.append(Obstacle(log, _ENDLESS) if bad else Obstacle(index, _LOST_END))

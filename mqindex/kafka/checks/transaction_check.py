@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._rules import Broker
 from mqindex._words import plural
 from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
-from mqindex.kafka.index.transaction_index import AbortedTxn, read_aborted
+from mqindex.kafka.index.transaction_index import AbortedTxn, is_refused_version, read_aborted
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.transactions import ABORT, BEGIN, COMMIT, EVENT, GOES_ON
 from mqindex.report import Finding, Kind
 
-__all__ = ["Markers", "check_transactions", "check_transactions_alone", "is_refused_version", "refused_entry"]
+__all__ = ["Markers", "check_transactions", "check_transactions_alone", "refused_entry"]
 
 _ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
 
@@ -133,18 +134,15 @@ def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding]
     return _first_of_each([*_shape(path, data, entries), *_before(path, entries, base_offset)]), len(entries)
 
 
-def refused_entry(data: bytes, base_offset: int) -> AbortedTxn | None:
+def refused_entry(data: bytes, base_offset: int, broker: Broker) -> AbortedTxn | None:
     """The entry at which a broker's check of a `.txnindex` ends: it has a version with which no broker loads the
     segment, or ends before the segment begins, and then a broker recovers the segment; None: all are good.
 
     Source: Kafka 4.1.0 `TransactionIndex.sanityCheck`, `LogLoader.loadSegmentFiles`.
     """
-    return next((txn for txn in read_aborted(data) if is_refused_version(txn) or txn.last_offset < base_offset), None)
-
-
-def is_refused_version(txn: AbortedTxn) -> bool:
-    """Whether no broker loads an entry: the first byte of its version is the whole one for a broker."""
-    return txn.version >> 8 > 0
+    return next(
+        (txn for txn in read_aborted(data) if is_refused_version(txn, broker) or txn.last_offset < base_offset), None
+    )
 
 
 def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mqindex._native.numbers import whole_number
 from mqindex._native.owner import Owner
+from mqindex._rules import Broker
 from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.files import disk
@@ -19,6 +20,7 @@ from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.regular import reading
 from mqindex.files.whole_file import have_file
+from mqindex.kafka.brokers import ONE_BYTE_OF_VERSION, broker_of, follows
 from mqindex.kafka.index.only_writer import hold_index, require_no_broker
 from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
 
@@ -28,6 +30,7 @@ __all__ = [
     "TxnIndexSearchResult",
     "aborted_bytes",
     "aborted_columns",
+    "is_refused_version",
     "read_aborted",
     "search_aborted",
 ]
@@ -78,6 +81,11 @@ def read_aborted(data: bytes) -> list[AbortedTxn]:
     """The whole entries in the bytes of a `.txnindex`."""
     entries = np.frombuffer(data, IndexKind.TRANSACTION.entry, len(data) // _ENTRY_SIZE)
     return list(map(AbortedTxn._make, entries[list(AbortedTxn._fields)].tolist()))
+
+
+def is_refused_version(txn: AbortedTxn, broker: Broker) -> bool:
+    """Whether a broker does not load an entry for its version: where that is not 0, or its first byte is more."""
+    return txn.version >> 8 > 0 if follows(broker, ONE_BYTE_OF_VERSION) else txn.version != 0
 
 
 def aborted_bytes(aborted: Iterable[AbortedTxn]) -> bytes:
@@ -232,7 +240,7 @@ class TransactionIndex(Closable):
             return []
         found = read_aborted(data)
         for number, txn in enumerate(found):
-            if txn.version >> 8 > 0:  # the broker looks at the first byte of the version only
+            if is_refused_version(txn, broker_of(None)):
                 raise self._corrupt(number, "version", "0", txn.version)
         return found
 

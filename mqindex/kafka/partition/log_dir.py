@@ -82,21 +82,26 @@ def stray_directories(log_dir: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def duplicate_directories(partitions: Iterable[PartitionDirectory]) -> list[tuple[str, str]]:
-    """Directories of a partition that has one already, and that one: with two of them no broker starts.
+    """Directories of a partition that has one already, and that one. `partitions`: those of all log dirs of a broker.
 
-    A partition may have a second one that is to take the first one's place, and any number that are to be deleted.
+    With two that are in use, or two that are to take its place, no broker starts. One of each is right in two log dirs:
+    in the same one the broker fails when it renames the second. Any number may be there to be deleted.
 
     Notes
     -----
-    Source: Kafka 4.1.0 `LogManager.loadLog`.
+    Source: Kafka 4.1.0 `LogManager.loadLog`, `replaceCurrentWithFutureLog`.
     """
     known: dict[tuple[object, ...], str] = {}
     found = []
-    for each in partitions:
+    for each in sorted(partitions, key=lambda one: one.state or ""):
         if each.state in (None, "future"):
-            first = known.setdefault((each.topic, each.partition, each.state), each.path)
+            name = each.topic, each.partition
+            first = known.setdefault((*name, each.state), each.path)
+            beside = known.get((*name, None), first) if each.state else first
             if first != each.path:
                 found.append((each.path, first))
+            elif os.path.dirname(beside) == os.path.dirname(first) and beside != first:
+                found.append((each.path, beside))
     return found
 
 
