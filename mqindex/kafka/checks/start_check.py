@@ -135,9 +135,11 @@ def look_at_duplicates(partitions: Iterable[PartitionDirectory], look: StartFile
     for path, other in duplicate_directories(partitions):
         beside = os.path.dirname(path) == os.path.dirname(other)
         reason = f"the partition has the directory {os.path.basename(other) if beside else other} too"
+        brokers = "every"
         if path.endswith("-future") and not other.endswith("-future"):
+            brokers = "every but 3.9 with ZooKeeper"  # 3.9.1 and 3.9.2 with it stay up, and leave both
             reason += ": a broker starts, and puts the log dir offline when it renames this one to that"
-        look.stop(catalogue.DUPLICATE_DIRECTORY, path, reason)
+        look.stop(catalogue.DUPLICATE_DIRECTORY, path, reason, brokers)
 
 
 def _look_at_properties(found: Survey, look: StartFiles) -> None:
