@@ -31,7 +31,7 @@ UNITS = {  # module -> the C units that it compiles
     "index_writer": ["mqi_hash"],
     "kafka_index": ["mqi_kafka_index", "mqi_kafka_floor"],
     "kafka_log": ["mqi_kafka_log", "mqi_kafka_resync", "mqi_crc_sums"],
-    "kafka_recovery": ["mqi_kafka_recovery", "mqi_kafka_tally", "mqi_kafka_index", "mqi_crc_sums"],
+    "kafka_recovery": ["mqi_kafka_recovery", "mqi_kafka_tally", "mqi_kafka_index", "mqi_kafka_resync", "mqi_crc_sums"],
     "kafka_records": ["mqi_kafka_records"],
     "crc": ["mqi_crc"],  # here only: others are given its functions
     "commit_log": ["mqi_log_frame", "mqi_log_find", "mqi_log_scan"],

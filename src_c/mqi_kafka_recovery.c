@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "mqi_kafka_index.h"
+#include "mqi_kafka_resync.h"
 
 static int refuse(mqi_kafka_recovery *r, int why, int in_time_index, int64_t refused, int64_t limit) {
     static const int states[] = {MQI_RECOVERY_RUNS, MQI_RECOVERY_FULL, MQI_RECOVERY_ORDER, MQI_RECOVERY_OVERFLOW};
@@ -57,8 +58,9 @@ static int append_time(mqi_kafka_recovery *r, int closing) {
 /* The offset that the index gets; 0: it is compressed inside the wrapper, and the caller must read it. */
 static int index_offset(mqi_kafka_recovery *r, const uint8_t *p, const mqi_batch_head *h, int64_t *offset) {
     *offset = h->last_offset;
-    if (LIKELY(!r->first_offsets)) return 1;
+    if (LIKELY(!r->first_offsets && !r->entry_due)) return 1;
     *offset = mqi_get64(p);
+    if (!r->first_offsets) return 1;
     if (h->magic >= 2 || !(p[MQI_MESSAGE_ATTRIBUTES] & MQI_BATCH_CODEC)) return 1;
     if (r->first_offset_of != r->valid) {
         r->state = MQI_RECOVERY_NEEDS_FIRST;
@@ -123,7 +125,7 @@ static inline int look_over(mqi_kafka_recovery *r, const uint8_t *p, const mqi_b
 /* 0: stopped before this batch. */
 static inline int recover_batch(mqi_kafka_recovery *r, const uint8_t *p, const mqi_batch_head *h) {
     int64_t offset = 0;
-    int indexed = r->valid - r->last_indexed > r->index_interval;
+    int indexed = r->entry_due || r->valid - r->last_indexed > r->index_interval;
     uint64_t relative = (uint64_t)h->last_offset - (uint64_t)r->base_offset;
     if (UNLIKELY(relative > INT32_MAX)) return refuse(r, MQI_KAFKA_OVERFLOW, 0, h->last_offset, r->last_offset);
     if (indexed && UNLIKELY(!index_offset(r, p, h, &offset))) return 0;
@@ -134,6 +136,7 @@ static inline int recover_batch(mqi_kafka_recovery *r, const uint8_t *p, const m
     if (indexed) {
         if (UNLIKELY(!append_offset(r, offset, r->valid) || !append_time(r, 0))) return 0;
         r->last_indexed = r->valid;
+        r->entry_due = 0;
     }
     if (h->magic >= 2 && UNLIKELY(!keep_row(r, p, h))) return 0;
     if (UNLIKELY(!look_over(r, p, h))) return 0;
@@ -144,6 +147,50 @@ static inline int recover_batch(mqi_kafka_recovery *r, const uint8_t *p, const m
     r->valid += h->size;
     r->last_offset = h->last_offset;
     r->batches++;
+    int32_t count = h->magic >= 2 ? mqi_get32(p + MQI_BATCH_COUNT) : 1;
+    r->records += count > 0 ? count : 0;
+    return 1;
+}
+
+/* Whether one batch's length leads to another's begin, from `at` to `end`. */
+static int leads_to(const mqi_kafka_log *log, int64_t at, int64_t end) {
+    mqi_batch_fault fault;
+    mqi_batch_head h;
+    while (at < end && mqi_batch_read_head(log, at, &h, &fault) == MQI_BATCH_WHOLE) at += h.size;
+    return at == end;
+}
+
+/* Goes to the next good batch behind a bad one; 0: there is none. */
+static int pass_damage(mqi_kafka_recovery *r, int found) {
+    const mqi_kafka_log *log = r->behind;
+    if (!log || r->damage.size >= MQI_MAX_DAMAGE * (int64_t)sizeof(mqi_kafka_damage)) return 0;
+    int64_t last = r->batches ? r->last_offset : r->base_offset - 1;
+    int64_t end = mqi_kafka_batch_after(log, r->valid, last + 1, r->base_offset + INT32_MAX + 1);
+    if (end >= log->len) return 0;
+    if (!mqi_buffer_reserve(&r->damage, sizeof(mqi_kafka_damage))) {
+        r->state = MQI_RECOVERY_NO_MEMORY;
+        return 1;
+    }
+    if (found == MQI_BATCH_END) { /* it claims more than the log has */
+        const uint8_t *p = log->buf + r->valid;
+        r->fault = (mqi_batch_fault){.kind = MQI_BATCH_BAD_LENGTH, .at = r->valid};
+        r->fault.expected = log->len - r->valid - MQI_BATCH_OVERHEAD;
+        r->fault.got = mqi_get32(p + MQI_BATCH_LENGTH);
+    }
+    mqi_kafka_damage *damage = (mqi_kafka_damage *)(void *)(r->damage.data + r->damage.size);
+    *damage = (mqi_kafka_damage){.at = r->valid,
+                                 .end = end,
+                                 .batches = r->batches,
+                                 .records = r->records,
+                                 .last_offset = last,
+                                 .next_offset = mqi_get64(log->buf + end),
+                                 .fault = r->fault};
+    damage->passed = leads_to(log, r->valid, end);
+    r->damage.size += (int64_t)sizeof(mqi_kafka_damage);
+    r->entry_due = !damage->passed;
+    r->fault = (mqi_batch_fault){.kind = MQI_BATCH_FINE};
+    if (r->log.crc32) r->log.sums = log->sums; /* from here on no bad batch costs more than its header */
+    r->valid = end;
     return 1;
 }
 
@@ -183,6 +230,10 @@ void mqi_kafka_recover(mqi_kafka_recovery *r, int64_t stop) {
             found = mqi_batch_read_head_of(p, r->log.len - r->valid, r->valid, &h, &r->fault);
         else return;
         if (UNLIKELY(found != MQI_BATCH_WHOLE)) {
+            if (pass_damage(r, found)) {
+                if (r->state != MQI_RECOVERY_RUNS) return;
+                continue;
+            }
             stop = r->log.len;
             break;
         }
@@ -197,4 +248,5 @@ void mqi_kafka_recover_free(mqi_kafka_recovery *r) {
     mqi_buffer_free(&r->time_index);
     mqi_buffer_free(&r->transactional);
     mqi_buffer_free(&r->epochs);
+    mqi_buffer_free(&r->damage);
 }

@@ -32,20 +32,33 @@ typedef struct __attribute__((packed)) {
 } mqi_epoch_run;
 #define MQI_MAX_EPOCH_RUNS (1 << 20) /* no segment has so many leaders */
 
+/* Bytes of a log that are no good batch, between good ones. */
+typedef struct {
+    int64_t at, end;                  /* `end`: where the next good batch begins */
+    int64_t batches, records;         /* how many good ones come before */
+    int64_t last_offset, next_offset; /* of the batch before (the base offset less 1: there is none), and of the next */
+    int passed;                       /* its lengths lead a reader to `end` */
+    mqi_batch_fault fault;
+} mqi_kafka_damage;
+#define MQI_MAX_DAMAGE (1 << 16) /* behind so many stretches a log is not read on */
+
 typedef struct {
     mqi_kafka_log log;
+    const mqi_kafka_log *behind; /* with `sums`, where a recovery goes on behind damage; 0: it ends there */
     int64_t base_offset, index_interval, max_index_size;
     int fd;            /* where to read headers from, -1: from `log`. Checksums are not compared then */
     int first_offsets; /* entries of the offset index have the first offset of their batch, as up to 1.1 */
 
     int state, error, in_time_index; /* the last: which index refused */
     uint8_t header[MQI_BATCH_RECORDS];
-    int64_t valid, last_indexed, batches, last_offset, max_timestamp, max_timestamp_offset, first_offset;
+    int64_t valid, last_indexed, batches, records, last_offset, max_timestamp, max_timestamp_offset, first_offset;
     int64_t first_offset_of; /* the position of its wrapper, -1: none */
     int64_t refused, limit;  /* the offset, and the last one in the index */
     int64_t n_offsets, n_times, last_index_offset, last_time, last_time_offset;
     mqi_buffer offset_index, time_index, transactional; /* the last: rows of mqi_kafka_batch */
     mqi_buffer epochs;                                  /* rows of mqi_epoch_run */
+    mqi_buffer damage;                                  /* mqi_kafka_damage */
+    int entry_due;                                      /* at `valid`: no length leads there */
     mqi_batch_odd odd[MQI_ODDITIES];
     mqi_batch_fault fault;
     mqi_kafka_tally *tally; /* what the batches are counted in, or 0 */

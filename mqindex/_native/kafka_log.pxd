@@ -52,4 +52,13 @@ cdef class BatchSource(Source):
     cdef int64_t limit(self, object stop) except? -1
 
 
+cdef class Resync:
+    cdef BatchSource log
+    cdef mqi_crc_sums sums[2]
+
+    cdef object _found(
+        self, int64_t (*find)(const mqi_kafka_log*, int64_t, int64_t, int64_t) noexcept nogil, int64_t at,
+        int64_t floor, int64_t ceiling)
+
+
 cdef object fault_of(const mqi_batch_fault* fault)

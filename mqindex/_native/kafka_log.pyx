@@ -68,7 +68,8 @@ cdef object fault_of(const mqi_batch_fault* fault):
         return None
     if fault.kind == MQI_BATCH_BAD_CRC:
         return "bad-crc", fault.at, "crc", f"0x{fault.expected:08X}", f"0x{<uint32_t>fault.got:08X}"
-    return "bad-length", fault.at, "length", f"{fault.expected} bytes or more", str(fault.got)
+    most = "less" if fault.got > fault.expected else "more"
+    return "bad-length", fault.at, "length", f"{fault.expected} bytes or {most}", str(fault.got)
 
 
 cdef class BatchSource(Source):
@@ -101,9 +102,6 @@ cdef class Resync:
     of one object, ever further on, cost time in proportion to the log's length, whatever it holds; with it, a
     `BatchScan` too. For one thread at a time.
     """
-
-    cdef BatchSource log
-    cdef mqi_crc_sums sums[2]
 
     def __cinit__(self, buf):
         self.log = BatchSource(buf, True)

@@ -10,7 +10,7 @@ from libc.stdlib cimport calloc, free
 import os
 
 from mqindex._native.guard cimport still_whole
-from mqindex._native.kafka_log cimport BatchSource, fault_of, mqi_batch_fault, mqi_kafka_log
+from mqindex._native.kafka_log cimport BatchSource, Resync, fault_of, mqi_batch_fault, mqi_kafka_log
 
 from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError, TruncatedFileError
 
@@ -57,8 +57,19 @@ cdef extern from "mqi_kafka_recovery.h" nogil:
     void mqi_kafka_tally_settle(mqi_kafka_tally* t) noexcept
     void mqi_kafka_tally_free(mqi_kafka_tally* t) noexcept
 
+    ctypedef struct mqi_kafka_damage:
+        int64_t at
+        int64_t end
+        int64_t batches
+        int64_t records
+        int64_t last_offset
+        int64_t next_offset
+        int passed
+        mqi_batch_fault fault
+
     ctypedef struct mqi_kafka_recovery:
         mqi_kafka_log log
+        const mqi_kafka_log* behind
         int64_t base_offset
         int64_t index_interval
         int64_t max_index_size
@@ -69,6 +80,7 @@ cdef extern from "mqi_kafka_recovery.h" nogil:
         int in_time_index
         int64_t valid
         int64_t batches
+        int64_t records
         int64_t last_offset
         int64_t max_timestamp
         int64_t max_timestamp_offset
@@ -79,6 +91,7 @@ cdef extern from "mqi_kafka_recovery.h" nogil:
         mqi_buffer time_index
         mqi_buffer transactional
         mqi_buffer epochs
+        mqi_buffer damage
         mqi_batch_odd odd[4]
         mqi_batch_fault fault
         mqi_kafka_tally* tally
@@ -100,18 +113,20 @@ cdef class Recovered:
     is cut. batches : how many there are before. max_timestamp : the greatest, -1: none; last_offset : of the last
     batch, None: there is none. transactional : packed rows of the batches of magic 2 that have a producer id and are
     transactional or control batches. fault : why the log is cut; None: it ends there, or with a part of a batch.
-    oddities, epochs : what no checksum covers and a recovery ignores. tally : what is in the log, counted for `stretch`
+    past_damage : go on at the next good batch behind bad ones, as no recovery does: `damage` says where. The first batch
+    that no length leads to gets an entry for its first offset. oddities, epochs : what no checksum covers and a recovery ignores. tally : what is in the log, counted for `stretch`
     bytes of it at a time. For one thread at a time.
     """
 
     cdef BatchSource log
+    cdef Resync resync
     cdef mqi_kafka_recovery r
     cdef object first_offset, path
     cdef bint busy
 
     def __init__(
         self, buf, int64_t base_offset, /, *, int64_t index_interval_bytes, int64_t max_index_size,
-        bint check_crc=True, first_offset=None, path=None, int64_t stretch=0
+        bint check_crc=True, first_offset=None, path=None, int64_t stretch=0, bint past_damage=False
     ):
         if self.log is not None:
             raise TypeError("a Recovered is made once")
@@ -125,6 +140,9 @@ cdef class Recovered:
             raise ValueError(f"stretch: expected 0 or more, got {stretch}")
         cdef BatchSource log = BatchSource(buf, check_crc)
         self.r.log = log.log
+        if past_damage:
+            self.resync = Resync(buf)
+            self.r.behind = &self.resync.log.log
         self.r.base_offset, self.r.index_interval = base_offset, index_interval_bytes
         self.r.max_index_size, self.r.first_offsets = max_index_size, first_offset is not None
         self.first_offset, self.path = first_offset, path
@@ -171,6 +189,8 @@ cdef class Recovered:
             if self.r.state == MQI_RECOVERY_RUNS:
                 return True
             self.log.release()
+            if self.resync is not None:
+                self.resync.log.release()
             if self.r.state != MQI_RECOVERY_DONE:
                 self._refuse()
             return False
@@ -220,15 +240,49 @@ cdef class Recovered:
         """Packed rows of the batches that transactions are made of."""
         return self._copied(&self.r.transactional)
 
+    cdef const mqi_kafka_damage* _damage(self) noexcept:
+        return <const mqi_kafka_damage*>self.r.damage.data
+
+    cdef int64_t _cut(self) noexcept:
+        return self._damage().at if self.r.damage.size else self.r.valid
+
     @property
     def valid_bytes(self):
-        """The position after the last good batch."""
-        return self.r.valid
+        """The position after the last of the good batches that follow each other: where a broker cuts the log."""
+        return self._cut()
 
     @property
     def truncated_bytes(self):
         """How many bytes the broker would cut."""
-        return self.r.log.len - self.r.valid
+        return self.r.log.len - self._cut()
+
+    @property
+    def end_bytes(self):
+        """The position after the last good batch of all: `valid_bytes` where none lies behind damage."""
+        return self.r.valid
+
+    @property
+    def records(self):
+        """How many records good batches have, by their headers; a message of magic 0 or 1, or a wrapper, counts one."""
+        return self.r.records
+
+    @property
+    def damage(self):
+        """Tuples of `(fault, end, batches, records, last_offset, next_offset, passed)`, in the log's order.
+
+        fault : of the bad batch where it begins; end : where the next good batch begins; batches, records : good ones
+        before; last_offset : of the batch before, the base offset less 1 where there is none; next_offset : the first
+        one behind; passed : lengths of batches lead over it. Only with `past_damage`.
+        """
+        with cython.critical_section(self):
+            if self.busy:
+                raise RuntimeError("a Recovered serves one thread at a time")
+            rows = self._damage()
+            return [
+                (fault_of(&rows[n].fault), rows[n].end, rows[n].batches, rows[n].records, rows[n].last_offset,
+                 rows[n].next_offset, bool(rows[n].passed))
+                for n in range(self.r.damage.size // <int64_t>sizeof(mqi_kafka_damage))
+            ]
 
     @property
     def batches(self):
@@ -253,6 +307,11 @@ cdef class Recovered:
     @property
     def fault(self):
         """`(kind, at, field, expected, got)` of the bad batch at which the log is cut, or None."""
+        return fault_of(&self._damage().fault if self.r.damage.size else &self.r.fault)
+
+    @property
+    def end_fault(self):
+        """The same at `end_bytes`."""
         return fault_of(&self.r.fault)
 
     @property
@@ -294,7 +353,7 @@ cdef class Recovered:
 
 def recover(
     buf, int64_t base_offset, /, *, int64_t index_interval_bytes, int64_t max_index_size, bint check_crc=True,
-    first_offset=None, path=None, int64_t stretch=0
+    first_offset=None, path=None, int64_t stretch=0, bint past_damage=False
 ):
     """A whole log at once: see `Recovered`.
 
@@ -304,6 +363,7 @@ def recover(
     """
     made = Recovered(
         buf, base_offset, index_interval_bytes=index_interval_bytes, max_index_size=max_index_size,
-        check_crc=check_crc, first_offset=first_offset, path=path, stretch=stretch)
+        check_crc=check_crc, first_offset=first_offset, path=path, stretch=stretch,
+        past_damage=past_damage)
     made.run(INT64_MAX)
     return made

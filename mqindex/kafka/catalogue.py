@@ -19,6 +19,11 @@ _STUCK = "a consumer gets no further than this batch"
 _NOT_RECOVERED = (
     "after a clean stop a log with its .index is not recovered: a broker does not start, or appends behind what is bad"
 )
+_DAMAGED = "{bytes} damaged, {lost}; good batches behind: {good}"
+_CHOICE = (
+    "Restore the segment from another replica, or have consumers seek past it; `mqindex repair --cut-damaged` makes "
+    "the next start cut it here, and gives these up"
+)
 _OFFLINE = "a broker puts the log dir offline, and stops if it has no other"
 _LEFT, _RAFT = brokers.LOST_INDEXES_LEFT.brokers, brokers.AFTER_RAFT.brokers
 
@@ -34,6 +39,9 @@ class TailKinds(NamedTuple):
     last: Kind  # of the partition, and something follows the bad batch
     unfinished: Kind  # the bad batch is the last thing in the log, as a crash leaves it
     closed: Kind  # of the partition, and its broker was stopped cleanly: no recovery cuts it
+    damaged: Kind  # good batches follow, and no recovery cuts the log
+    damaged_last: Kind  # good batches follow, and the next start cuts the log of the partition's last segment
+    damaged_followed: Kind  # the same of another one
 
 
 def _tail(name: str, meaning: str) -> TailKinds:
@@ -45,6 +53,12 @@ def _tail(name: str, meaning: str) -> TailKinds:
         replace(followed, hint=cut),
         replace(followed, severity="warning", hint=cut),
         replace(followed, hint=f"{_NOT_RECOVERED}; {_RESTORE}, or remove .kafka_cleanshutdown: {cut} then"),
+        replace(followed, hint=f"{_DAMAGED}. A broker serves these, if the .index leads there, and a consumer "
+            f"stops at the damage; a recovery would cut all from here on. {_CHOICE}"),
+        replace(followed, hint=f"{_DAMAGED}. The next start of a broker cuts the log here, with the good batches: "
+            "copy the log before"),
+        replace(followed, hint=f"{_DAMAGED}. The next start of a broker cuts the log here, with the good batches, "
+            f"and drops every later segment: copy them before; {_RESTORE}"),
     )
 
 

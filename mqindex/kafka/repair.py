@@ -34,6 +34,7 @@ def repair(
     *,
     deep: bool = False,
     dry_run: bool = False,
+    cut_damaged: bool = False,
     engine: Engine | None = None,
     **given: Unpack[PartitionArguments],
 ) -> RepairReport:
@@ -43,13 +44,17 @@ def repair(
     `.index`, `.timeindex` or `.txnindex` is written as a broker's recovery writes it; the other indexes of its segment
     stay. What no broker brings back is brought back too: a `.timeindex` alone, and a transaction index after a clean
     stop. A log is never changed: a torn tail stays a finding, and the broker cuts it. Where it does so only for want of
-    the `.index`, that stays missing, or goes to the backup where it is wrong.
+    the `.index`, that stays missing, or goes to the backup where it is wrong. Good batches behind damage have entries,
+    so that a broker serves them; it gives them up only with `cut_damaged`.
 
     Parameters
     ----------
     directory : path of a partition or of a log dir.
     deep : as for `verify`.
     dry_run : only report it, write nothing.
+    cut_damaged : also move the right `.index` of each log to the backup that is bad somewhere, and that no start cuts:
+        without it a broker from 2.3 on cuts the log at the first bad batch when it starts, so that consumers get past
+        it. The good batches behind are given up, in this segment: `actions` say how many, and how many records.
     kafka_version, index_interval_bytes, max_index_size, check_crc : partition options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -88,21 +93,21 @@ def repair(
     found = run_one(engine, survey, Order(root, options), "look at the files")
     report = start_report(RepairReport(root, dry_run=dry_run), found)
     if dry_run:
-        diagnosis = _diagnose(engine, found, deep, report)
+        diagnosis = _diagnose(engine, found, report, deep=deep, cut_damaged=cut_damaged)
     else:
         homes = tuple(partition.path for partition in found.partitions)
         with as_owner_of(root), held(engine, partial(hold_writers, homes), found.log_dir):
             found = run_one(engine, survey, Order(root, options), "look again")  # after a repair before this one
-            diagnosis = _diagnose(engine, found, deep, report)
+            diagnosis = _diagnose(engine, found, report, deep=deep, cut_damaged=cut_damaged)
             repair_indexes(engine, diagnosis, report)
-    report.batches = sum(segment.batches for segment in diagnosis.segments())
+    report.batches = sum(segment.log.batches for segment in diagnosis.segments())
     report.seconds = time.perf_counter() - started
     return report
 
 
-def _diagnose(engine: Engine, found: Survey, deep: bool, report: RepairReport) -> Diagnosis:
+def _diagnose(engine: Engine, found: Survey, report: RepairReport, *, deep: bool, cut_damaged: bool) -> Diagnosis:
     """Put what `verify` finds into the report, also what prevents a broker's start."""
-    diagnosis = diagnose(engine, found, deep=deep)
+    diagnosis = diagnose(engine, found, deep=deep, cut_damaged=cut_damaged)
     _, at_start = verdict(engine, diagnosis)
     report.findings, report.actions = diagnosis.findings() + at_start, planned_actions(diagnosis)
     return diagnosis

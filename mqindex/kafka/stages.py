@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -22,8 +23,9 @@ from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.files.residency import read_ahead
 from mqindex.kafka.checks.log_check import log_findings, refused
-from mqindex.kafka.checks.segment_check import events_in
+from mqindex.kafka.checks.segment_log import events_in
 from mqindex.kafka.layout import MIN_BATCH_SIZE, IndexKind
+from mqindex.kafka.log.log_damage import damage_in, recovered_past_damage
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.partition_files import SegmentFiles
@@ -89,13 +91,16 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
     options, done = item.options, RecoveredSegment(item.files)
     try:
         with LogSegment.open(item.files.log, base_offset=item.files.base_offset) as segment:
-            made = segment.recover(
+            recover = partial(
+                segment.recover,
                 index_interval_bytes=options.index_interval_bytes,
                 max_index_size=options.max_index_size,
                 kafka_version=options.kafka_version,
                 check_crc=options.check_crc,
             )
+            made, _ = recovered_past_damage(recover)
             done.events = events_in(segment, made)
+            done.findings = log_findings(item.files.log, made, damage_in(segment, made), last=item.last)
     except FileNotFoundError:
         done.gone = True
         return done
@@ -103,7 +108,6 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
         done.findings.append(refused(item.files.log, error, item.files.base_offset))
         return done
     done.readable = made.fault is None and (made.truncated_bytes == 0 or item.last)
-    done.findings = log_findings(item.files.log, made, last=item.last)
     done.batches = made.batches
     for kind, data in ((IndexKind.OFFSET, made.offset_index), (IndexKind.TIME, made.time_index)):
         if kind in item.kinds:

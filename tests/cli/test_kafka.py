@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 
 from mqindex.wording.text import iso
-from tests.cli.conftest import Shell, process
+from tests.cli.conftest import Shell, Store, process
 from tests.support.consumed import consumed
 from tests.support.golden_kafka import PartitionCase
+from tests.support.kafka_damage import DAMAGE, filled_log_dir
+from tests.support.kafka_damage import INTERVAL as FILLED
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 TXN = PartitionCase("410-txn")
@@ -631,3 +633,20 @@ def test_the_ends_of_a_partition_are_not_asked_of_a_segment(sentinel: str, shell
     assert f"--timestamp {sentinel} asks for an end of a partition" in done.err
     assert str(mono) in done.err
     assert shell("query", log, "--timestamp", "-6").status == 0, "a time before 1970"
+
+
+def test_good_batches_of_a_damaged_log_are_given_up_only_by_a_switch(shell: Shell, tmp_path: Path) -> None:
+    log_dir = filled_log_dir(tmp_path)
+    DAMAGE["log zero newest"](log_dir)
+    index = log_dir / "topic-0" / f"{44:020d}.index"
+    words = ["repair", str(log_dir), "--index-interval-bytes", str(FILLED)]
+    assert "nothing to do" in shell(*words).out
+    told = shell(*words, "--cut-damaged", "--dry-run")
+    assert (told.status, index.exists()) == (1, True)
+    assert "with all good batches behind: 4 (7 records)" in " ".join(told.out.split())
+    assert (shell(*words, "--cut-damaged").status, index.exists()) == (1, False)
+
+
+def test_a_rocketmq_log_is_not_cut_by_a_repair(shell: Shell, basic: Store) -> None:
+    refused = shell("repair", basic.root, "--cut-damaged")
+    assert (refused.status, "--cut-damaged is for Kafka's logs" in refused.err) == (2, True)

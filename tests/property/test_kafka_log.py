@@ -104,12 +104,15 @@ def test_a_search_finds_the_first_batch_of_the_twin(log: bytes, target: int, ski
     st.sampled_from([12, 24, 60, 10_485_760]),
     st.booleans(),
     st.integers(1, 200),
+    st.booleans(),
 )
 def test_a_recovery_gives_the_bytes_of_the_twin(
-    given_log: tuple[int, bytes], interval: int, size: int, check_crc: bool, step: int
+    given_log: tuple[int, bytes], interval: int, size: int, check_crc: bool, step: int, past_damage: bool
 ) -> None:
     base, log = given_log
-    options: Any = {"index_interval_bytes": interval, "max_index_size": size, "check_crc": check_crc}
+    options: Any = {
+        "index_interval_bytes": interval, "max_index_size": size, "check_crc": check_crc, "past_damage": past_damage
+    }  # fmt: skip
     try:
         expected = twin.recover(log, base, **options)
     except Refused as refused:
@@ -117,10 +120,12 @@ def test_a_recovery_gives_the_bytes_of_the_twin(
             recover(log, base, **options)
         return
     in_steps = Recovered(log, base, **options)
-    while in_steps.run(in_steps.valid_bytes + step):
+    while in_steps.run(in_steps.end_bytes + step):
         pass
     for made in (recover(log, base, **options), in_steps):
-        assert (made.offset_index, made.time_index, made.valid_bytes) == expected[:3]
+        assert (made.offset_index, made.time_index, made.end_bytes) == expected[:3]
+        plain = twin.recover(log, base, **{**options, "past_damage": False, "max_index_size": 10_485_760})
+        assert made.valid_bytes == plain.valid_bytes
         assert [tuple(row) for row in batch_rows([made.transactional]).tolist()] == expected.transactional
         assert made.truncated_bytes == len(log) - made.valid_bytes
 

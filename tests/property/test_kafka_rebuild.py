@@ -98,20 +98,29 @@ def test_a_rebuild_of_a_damaged_log_is_the_twins(
         expected, segments = {}, []
         for path in logs:
             try:
-                made = twin.recover(path.read_bytes(), int(path.stem), interval=interval, first_offsets=old)
+                made = recovered_past_damage(path.read_bytes(), int(path.stem), interval=interval, first_offsets=old)
             except Refused:
                 assert not report.ok
                 segments.append([])
                 continue
             segments.append(made.batches)
             expected |= {f"{path.stem}.index": made.index, f"{path.stem}.timeindex": made.timeindex}
-            cut_here = path.stat().st_size - made.valid_bytes
             told = [each for each in report.findings if each.path == str(path) and each.kind not in PASSED_OVER]
-            words = f"cuts {plural(cut_here, 'byte')} "
-            assert [words in str(finding.hint) for finding in told] == [True] * (cut_here > 0)
+            size, good = path.stat().st_size, sum(batch.size for batch in made.batches)
+            assert bool(told) == (size > good)
+            if len(told) == 1:
+                assert f"{plural(size - good, 'byte')} " in str(told[0].hint)
         aborted = twin.aborted_transactions(segments)
         expected |= {f"{path.stem}.txnindex": entries for path, entries in zip(logs, aborted, strict=True) if entries}
         assert index_files(Path(home) / "out") == expected
+
+
+def recovered_past_damage(log: bytes, base: int, **how: Any) -> twin.RecoveredTwin:
+    """Where batches behind damage contradict those before, what a broker's recovery gives."""
+    try:
+        return twin.recover(log, base, past_damage=True, **how)
+    except Refused:
+        return twin.recover(log, base, **how)
 
 
 def answers(directory: Path) -> tuple[list[Any], list[Any]]:

@@ -10,7 +10,18 @@ from typing import NamedTuple
 from tests.reference.kafka_index import Entries, Refused, append_offset, maybe_append_time, offset_bytes, time_bytes
 from tests.support.kafka_writer import crc32c
 
-__all__ = ["Header", "Recovered", "batch_after", "headers", "is_whole", "next_batch", "recover", "scan", "tally"]
+__all__ = [
+    "Header",
+    "Recovered",
+    "batch_after",
+    "headers",
+    "headers_past_damage",
+    "is_whole",
+    "next_batch",
+    "recover",
+    "scan",
+    "tally",
+]
 
 
 class Header(NamedTuple):
@@ -156,6 +167,7 @@ def recover(
     max_index_size: int,
     check_crc: bool = True,
     first_offset: Callable[[Header], int] | None = None,
+    past_damage: bool = False,
 ) -> Recovered:
     """Raises `Refused` where the broker's recovery raises."""
     offsets: Entries = []
@@ -164,13 +176,18 @@ def recover(
     valid = last_indexed = 0
     greatest, of_greatest = -1, base
     room_offsets, room_times = max_index_size // 8, max_index_size // 12
-    for batch in headers(log, check_crc=check_crc)[0]:
+    found, due = headers(log, check_crc=check_crc)[0], set[int]()
+    if past_damage:
+        found, due = headers_past_damage(log, base, check_crc=check_crc)
+    for batch in found:
+        valid = batch.position
         if not 0 <= _wrapped(batch.last_offset - base) <= 2**31 - 1:
             raise Refused("overflow")
         if batch.max_timestamp > greatest:
             greatest, of_greatest = batch.max_timestamp, batch.last_offset
-        if valid - last_indexed > index_interval_bytes:
+        if valid in due or valid - last_indexed > index_interval_bytes:
             offset = batch.last_offset if first_offset is None else first_offset(batch)
+            offset = batch.base_offset if valid in due and first_offset is None else offset
             append_offset(offsets, room_offsets, base, offset, valid)
             maybe_append_time(times, room_times, base, greatest, of_greatest, False)
             last_indexed = valid
@@ -179,6 +196,35 @@ def recover(
             transactional.append(batch)
     maybe_append_time(times, room_times, base, greatest, of_greatest, True)
     return Recovered(offset_bytes(offsets, base), time_bytes(times, base), valid, transactional)
+
+
+def headers_past_damage(log: bytes, base: int, *, check_crc: bool = True) -> tuple[list[Header], set[int]]:
+    """All good batches; and where one begins that the lengths of those before do not lead to."""
+    found, due, at = list[Header](), set[int](), 0
+    while True:
+        part = [moved(header, at) for header in headers(log[at:], check_crc=check_crc)[0]]
+        found += part
+        at = found[-1].position + found[-1].size if part else at
+        last = found[-1].last_offset if found else base - 1
+        following = batch_after(log, at, last + 1, base + 2**31)
+        if following == len(log):
+            return found, due
+        if following not in walk(log, at):
+            due.add(following)
+        at = following
+
+
+def moved(header: Header, by: int) -> Header:
+    return header._replace(position=header.position + by)
+
+
+def walk(log: bytes, at: int) -> list[int]:
+    """Where lengths lead from a position on."""
+    found = []
+    while part := scanned(log, at):
+        at += part[0][1]
+        found.append(at)
+    return found
 
 
 def _magic(log: bytes, at: int) -> int:

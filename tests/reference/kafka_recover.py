@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 import zlib
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from tests.reference.kafka_index import (
     offset_bytes,
     time_bytes,
 )
+from tests.reference.kafka_log import headers_past_damage
 from tests.reference.kafka_partition import Batch, batches, records
 from tests.support.kafka_writer import crc32c
 
@@ -28,22 +30,35 @@ class RecoveredTwin(NamedTuple):
 
 
 def recover(
-    log: bytes, base: int, *, interval: int, max_index_size: int = 10_485_760, first_offsets: bool = False
+    log: bytes,
+    base: int,
+    *,
+    interval: int,
+    max_index_size: int = 10_485_760,
+    first_offsets: bool = False,
+    past_damage: bool = False,
 ) -> RecoveredTwin:
-    """Raises `Refused` where the broker's recovery does not survive."""
+    """Raises `Refused` where the broker's recovery does not survive. `past_damage`: goes on at the next good batch; one
+    that no length leads to has an entry for its first offset.
+    """
     offsets: list[tuple[int, int]] = []
     times: list[tuple[int, int]] = []
     rooms = max_index_size // 8, max_index_size // 12
     valid, indexed, greatest, good = 0, 0, (-1, base), []
-    for batch in batches(log):
-        if not intact(batch):
-            break
+    due = set[int]()
+    found = itertools.takewhile(intact, batches(log))
+    if past_damage:
+        headers, due = headers_past_damage(log, base)
+        found = itertools.chain.from_iterable(itertools.islice(batches(log, each.position), 1) for each in headers)
+    for batch in found:
+        valid = batch.position
         if not 0 <= batch.last_offset - base < 1 << 31:
             raise Refused("overflow")
         if batch.max_timestamp > greatest[0]:
             greatest = batch.max_timestamp, batch.last_offset
-        if valid - indexed > interval:
-            append_offset(offsets, rooms[0], base, first_of(batch) if first_offsets else batch.last_offset, valid)
+        if valid in due or valid - indexed > interval:
+            offset = batch.base_offset if valid in due else batch.last_offset
+            append_offset(offsets, rooms[0], base, first_of(batch) if first_offsets else offset, valid)
             maybe_append_time(times, rooms[1], base, *greatest, False)
             indexed = valid
         valid += batch.size

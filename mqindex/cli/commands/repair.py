@@ -11,6 +11,7 @@ from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, report_options, subcommand
 from mqindex.cli.output import print_line
 from mqindex.cli.reports import finished, print_actions, print_summary, way_back
+from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.trouble import true_from_here
 from mqindex.files.backup import NO_BACKUP
 from mqindex.report import Catalogue, RepairReport
@@ -23,6 +24,11 @@ __all__ = ["command"]
 @click.argument("store", metavar="PATH")
 @click.option("--deep", is_flag=True, help="Trust no surviving file before each of its entries agrees with the log.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@click.option(
+    "--cut-damaged",
+    is_flag=True,
+    help="Kafka: let the next start cut each damaged log, good batches behind the damage too; --dry-run says how many.",
+)
 @click.option(
     "--undo",
     metavar="BACKUP",
@@ -37,6 +43,7 @@ def command(
     store: str,
     deep: bool,
     dry_run: bool,
+    cut_damaged: bool,
     undo: str | None,
     parts: list[str] | None,
     kind: str | None,
@@ -56,8 +63,12 @@ def command(
         kind = require_home(store, kind, *HOMES, options=options)
     kind = unseen_kind(kind, options)
     broker, library = broker_of(kind), library_of(kind)
-    if undo is not None and (deep or parts is not None or engine.engine != "local"):
-        raise click.UsageError("--undo takes a repair back as a whole, here: no --deep, --parts or --engine")
+    if cut_damaged and kind == STORE:
+        raise click.UsageError("--cut-damaged is for Kafka's logs; PATH is a RocketMQ store")
+    if undo is not None and (deep or cut_damaged or parts is not None or engine.engine != "local"):
+        raise click.UsageError(
+            "--undo takes a repair back as a whole, here: no --deep, --cut-damaged, --parts or --engine"
+        )
     if not dry_run:
         true_from_here("every file is the old or the new one; run it again to finish")
     if undo is not None:
@@ -65,6 +76,8 @@ def command(
         _tell(report, undone=True)
     else:
         keywords = broker.keywords(store, options, parts)
+        if cut_damaged:
+            keywords["cut_damaged"] = True
         with engine.open() as chosen:
             report = library.repair(store, deep=deep, dry_run=dry_run, engine=chosen, **keywords)
             _tell(report, undone=False)

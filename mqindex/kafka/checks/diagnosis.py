@@ -20,8 +20,9 @@ from mqindex.kafka.checks.partition_check import (
     overlaps,
     those_gone,
 )
-from mqindex.kafka.checks.segment_check import CheckedSegment, SegmentCheck, check_segment
+from mqindex.kafka.checks.segment_check import CheckedSegment, check_segment
 from mqindex.kafka.checks.segment_count import plan_counting
+from mqindex.kafka.checks.segment_log import SegmentCheck
 from mqindex.kafka.checks.transaction_check import Markers, check_transactions
 from mqindex.kafka.index.transaction_index import AbortedTxn, aborted_bytes
 from mqindex.kafka.layout import IndexKind
@@ -81,8 +82,10 @@ class Diagnosis:
         return [segment for one in self.partitions for segment in one.segments]
 
 
-def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False) -> Diagnosis:
-    """Check every segment, then the transactions of each partition. `count`: also what they consist of."""
+def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False, cut_damaged: bool = False) -> Diagnosis:
+    """Check every segment, then the transactions of each partition. `count`: also what they consist of; `cut_damaged`:
+    as of `repair`.
+    """
     countings = plan_counting(found, deep=deep) if count else None
     segments = sum(len(partition.segments) for partition in found.partitions)
     threads = max(1, getattr(engine, "workers", 1) // max(1, segments))
@@ -99,6 +102,7 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False) 
             deep=deep,
             threads=threads,
             counting=countings[number][at] if countings else None,
+            cut_damaged=cut_damaged,
         )
         for number, partition in enumerate(found.partitions)
         for at, files in enumerate(partition.segments)
@@ -122,7 +126,7 @@ def count_checked(report: Report, diagnosis: Diagnosis) -> None:
     segments = diagnosis.segments()
     report.files = sum(segment.index_files for segment in segments)
     report.entries = sum(segment.entries for segment in segments)
-    report.batches = sum(segment.batches for segment in segments)
+    report.batches = sum(segment.log.batches for segment in segments)
 
 
 def replay(engine: Engine, partition: Partition, events: Sequence[Any], readable: Sequence[bool]) -> Replayed:
@@ -157,35 +161,33 @@ def _diagnosed(
     engine: Engine, partition: Partition, segments: list[CheckedSegment], epochs: Epochs, unread: list[Finding]
 ) -> DiagnosedPartition:
     segments = _without_merged(engine, segments)
-    events = [segment.events for segment in segments]
-    replayed = replay(engine, partition, events, [segment.readable for segment in segments])
+    events = [segment.log.events for segment in segments]
+    replayed = replay(engine, partition, events, [segment.log.readable for segment in segments])
     missed = [segment.files for segment in segments if segment.gone]
     findings = gone(partition.path, partition.segments, missed)
     wrong = [
         number
         for number, (segment, expected) in enumerate(zip(segments, replayed.aborted, strict=True))
-        if segment.readable
-        and IndexKind.TRANSACTION not in segment.wrong  # else it is no file
+        if segment.log.readable
+        and IndexKind.TRANSACTION not in segment.fate.wrong  # else it is no file
         and (segment.transactions or b"") != aborted_bytes(expected)
     ]
+    strange = dict[int, list[Finding]]()
     if wrong:
         seen = _seen(engine, partition, segments, replayed)
-        end = max((one.last_offset or 0 for one in segments), default=0) + 1
+        end = max((one.log.last_offset or 0 for one in segments), default=0) + 1
         markers = Markers(events, end, seen.lone)
-        for number in wrong:
-            _check_transactions(segments[number], replayed.aborted[number], seen.aborted[number], markers, partition)
-    for segment in segments:
-        if segment.left:
-            segment.leave_to_recovery()
-        elif segment.contradictory:
-            segment.leave_indexes()
-        elif segment.files.is_swapping:
-            segment.leave_to_exchange()
-        segment.entries += len(segment.transactions or b"") // IndexKind.TRANSACTION.entry_size
-        findings += segment.findings
+        strange = {
+            number: _check_transactions(
+                segments[number], replayed.aborted[number], seen.aborted[number], markers, partition
+            )
+            for number in wrong
+        }
+    segments = [one.with_transactions(strange.get(number, [])) for number, one in enumerate(segments)]
+    findings += [finding for segment in segments for finding in segment.findings]
     findings += overlaps(segments, partition.next_base)
     findings += unread or lost_epochs(partition, segments, epochs)
-    findings += check_epochs([(segment.files.log, segment.epochs) for segment in segments], epochs)
+    findings += check_epochs([(segment.files.log, segment.log.epochs) for segment in segments], epochs)
     findings += check_loaded(partition, segments, replayed.open)
     findings += differing_indexes(partition.path, segments)
     return DiagnosedPartition(partition, tuple(segments), replayed, epochs, tuple(findings))
@@ -204,8 +206,8 @@ def _seen(engine: Engine, partition: Partition, segments: Sequence[CheckedSegmen
     """
     if partition.log_start <= partition.oldest:
         return replayed
-    events = [events_from(segment.events, partition.log_start) for segment in segments]
-    return replay(engine, dataclasses.replace(partition, begun=()), events, [one.readable for one in segments])
+    events = [events_from(segment.log.events, partition.log_start) for segment in segments]
+    return replay(engine, dataclasses.replace(partition, begun=()), events, [one.log.readable for one in segments])
 
 
 def _check_transactions(
@@ -214,16 +216,13 @@ def _check_transactions(
     seen: Sequence[AbortedTxn],
     markers: Markers,
     partition: Partition,
-) -> None:
+) -> list[Finding]:
     path = segment.files.place_of(IndexKind.TRANSACTION)
     lost = catalogue.ABORTED_LOST_WITH_OFFSETS if segment.lost_offsets() else catalogue.TRANSACTION_INDEX_MISSING
-    found = check_transactions(
+    return check_transactions(
         path, segment.transactions, expected, seen, markers,
         base_offset=segment.files.base_offset, open_end=segment.open, log_start=partition.log_start, lost=lost,
     )  # fmt: skip
-    segment.findings += tuple(found)
-    if any(finding.severity == "error" for finding in found):
-        segment.wrong |= {IndexKind.TRANSACTION}
 
 
 def differing_indexes(path: str, segments: Sequence[CheckedSegment]) -> list[Finding]:

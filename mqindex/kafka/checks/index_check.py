@@ -18,6 +18,7 @@ from mqindex.columns.distinct import distinct
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.index_entries import Entries
 from mqindex.kafka.layout import IndexKind
+from mqindex.kafka.log.log_damage import UNKNOWN, Damage
 from mqindex.kafka.log.log_facts import LogFacts
 from mqindex.report import Finding, Kind
 
@@ -32,7 +33,8 @@ class Expectation:
     """What the log of a segment requires of its two indexes.
 
     `open`: the segment's indexes may be longer than their entries, and end before the log does: it is the last one, and
-    nobody closed it; `trimmed`: who closes it cuts them. `entries`: how many a rebuild writes.
+    nobody closed it; `trimmed`: who closes it cuts them. `entries`: how many a rebuild writes. `damage`: of the log;
+    entries that lead there are for batches of which nothing is known.
     """
 
     base_offset: int
@@ -42,6 +44,16 @@ class Expectation:
     entries: dict[IndexKind, int]
     open: bool
     trimmed: bool
+    damage: tuple[Damage, ...] = ()
+
+    def lost(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which offsets are of batches that are damaged."""
+        return _within(offsets, [one.first for one in self.damage], [one.last for one in self.damage])
+
+    def unread(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which positions are in damage of which no batch's begin is known."""
+        bad = [one for one in self.damage if not one.passed]
+        return _within(positions, [one.at for one in bad], [one.end - 1 for one in bad])
 
     def closed(self) -> Expectation:
         """The same for a closed segment."""
@@ -50,6 +62,13 @@ class Expectation:
     def of_a_longer_interval(self) -> Expectation:
         """The same where the offset index need not have an entry yet."""
         return replace(self, entries={**self.entries, IndexKind.OFFSET: 0})
+
+
+def _within(values: npt.NDArray[np.int64], firsts: list[int], lasts: list[int]) -> npt.NDArray[np.bool_]:
+    """Which values are in one of the ranges, which are in order."""
+    ends = np.array([UNKNOWN, *lasts], np.int64)
+    within: npt.NDArray[np.bool_] = values <= ends[np.searchsorted(np.array(firsts, np.int64), values, "right")]
+    return within
 
 
 # ---- one file by itself
@@ -145,7 +164,7 @@ def _check_offsets(
     yield from _first(kinds.stale_offset if refuted.stale else kinds.offset, path, size, refuted.passed, "offset",
                      at.offset_before[row] + 1, offsets, "at least ")  # fmt: skip
     until = np.concatenate([at.offset_before[row[1:]], [facts.last_offset]])
-    odd = ~refuted.any & ((offsets < at.base_offset[row]) | (offsets > until))
+    odd = ~refuted.any & ~refuted.damaged & ((offsets < at.base_offset[row]) | (offsets > until))
     if refuted.stale:
         odd[refuted.first :] = False
     yield from _first(kinds.origin, path, size, odd, "offset", at.last_offset[row],
@@ -155,7 +174,7 @@ def _check_offsets(
 @dataclass(frozen=True, slots=True)
 class _Refuted:
     """Which entries of an offset index the log refutes: `beyond` its bytes, `cut` from its offsets, `inside` a batch,
-    or `passed` by batches before.
+    or `passed` by batches before; or that lead to a `damaged` batch, and are not known to be right or wrong.
 
     `stale`: all from the first of them on are what a truncation left in an open index, behind the entries that were
     written since: none of them is one that the log confirms to the byte.
@@ -165,6 +184,7 @@ class _Refuted:
     cut: npt.NDArray[np.bool_]
     inside: npt.NDArray[np.bool_]
     passed: npt.NDArray[np.bool_]
+    damaged: npt.NDArray[np.bool_]
     any: npt.NDArray[np.bool_]
     stale: bool
 
@@ -178,14 +198,15 @@ def _refuted(entries: Entries, facts: LogFacts, expectation: Expectation) -> _Re
     at = facts.positions
     row = at.rows_of(entries.second)
     offsets = entries.first + expectation.base_offset
-    beyond = entries.second >= expectation.valid_bytes
-    cut = _cut(offsets, expectation) & ~beyond
+    damaged = (at.found[row] & (at.last_offset[row] == UNKNOWN)) | expectation.unread(entries.second)
+    beyond = (entries.second >= expectation.valid_bytes) & ~damaged
+    cut = _cut(offsets, expectation) & ~beyond & ~damaged
     within = ~(beyond | cut)
-    inside = within & ~at.found[row]
-    passed = within & at.found[row] & (at.offset_before[row] >= offsets)
+    inside = within & ~at.found[row] & ~damaged
+    passed = within & ~inside & (at.offset_before[row] >= offsets)
     refuted = ~within | inside | passed
     confirmed = ~refuted & (offsets == at.last_offset[row])
-    return _Refuted(beyond, cut, inside, passed, refuted, expectation.open and _stale(refuted, confirmed))
+    return _Refuted(beyond, cut, inside, passed, damaged, refuted, expectation.open and _stale(refuted, confirmed))
 
 
 def _stale(refuted: npt.NDArray[np.bool_], confirmed: npt.NDArray[np.bool_]) -> bool:
@@ -203,12 +224,13 @@ def _check_times(
         got = last if len(times) else "no entry"
         expected = f"last timestamp {least}{' or more' if expectation.open else ''}"
         yield kind.finding(path, None, "timestamp", expected, got)
-    beyond = times > expectation.max_timestamp
+    offsets = entries.second + expectation.base_offset
+    lost = expectation.lost(offsets)
+    beyond = (times > expectation.max_timestamp) & ~lost
     beyond_log = kinds.beyond_open_log if expectation.open else kinds.beyond_log
     yield from _first(beyond_log, path, size, beyond, "timestamp",
                      f"{expectation.max_timestamp} or less", times)  # fmt: skip
-    offsets = entries.second + expectation.base_offset
-    cut = _cut(offsets, expectation) & ~beyond
+    cut = _cut(offsets, expectation) & ~beyond & ~lost
     yield from _first(beyond_log, path, size, cut, "offset",
                      f"{expectation.last_offset} or less", offsets)  # fmt: skip
     beyond |= cut
@@ -221,7 +243,7 @@ def _check_times(
     stale = expectation.open and _stale(beyond | passed, confirmed)
     yield from _first(kinds.stale_offset if stale else kinds.offset, path, size, passed, "timestamp", before, times,
                      "more than ")  # fmt: skip
-    odd = ~(reached & (first.base_offset <= offsets) & (offsets <= first.last_offset)) & ~beyond & ~passed
+    odd = ~(reached & (first.base_offset <= offsets) & (offsets <= first.last_offset)) & ~beyond & ~passed & ~lost
     yield from _first(kinds.origin, path, size, odd, "offset", first.last_offset,
                      offsets)  # fmt: skip
 

@@ -16,21 +16,22 @@ from mqindex.kafka import catalogue
 from mqindex.kafka.index.offset_index import OffsetIndex
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows
+from mqindex.kafka.log.log_damage import Damage, stretches
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.report import Finding
 
 __all__ = [
     "end_findings",
-    "ends_at_fault",
     "fills_index",
     "found_end",
+    "good_behind",
     "has_grown",
     "is_being_written",
-    "is_contradictory",
     "log_findings",
     "overflows",
     "read_until",
+    "rebuilt_end",
     "refused",
     "size_now",
 ]
@@ -40,6 +41,7 @@ _MIN_LENGTH: Final = 14
 _SHORT_HEADER: Final = 61  # of a batch of magic 2
 _OFFSETS: Final = 2**31  # that an index can hold
 _LEAST_OFFSET: Final = -(2**63)
+_DAMAGES: Final = 20  # are told one by one
 _SHORT_BATCHES: Final = 1000  # and no more: hostile logs consist of them
 
 
@@ -92,12 +94,39 @@ def overflows(path: str, error: MQIndexError, base_offset: int) -> bool:
 
 
 def log_findings(
-    path: str, made: Recovered, *, last: bool, closed: bool = False, being_written: bool = False
+    path: str,
+    made: Recovered,
+    damage: Sequence[Damage],
+    *,
+    last: bool,
+    closed: bool = False,
+    cut: bool = False,
+    being_written: bool = False,
 ) -> list[Finding]:
-    """What follows the last good batch, and batches that contradict each other. `closed`: its broker stopped cleanly;
-    `being_written`: it will be a batch.
+    """What is bad in a log, and batches that contradict each other.
+
+    `last`: of its partition; `closed`: its broker stopped cleanly; `cut`: the next start cuts the log at the first bad
+    batch; `being_written`: its end will be a batch.
     """
-    return [*_oddities(path, made), *([] if being_written else _tail(path, made, last=last, closed=closed))]
+    found, between = _oddities(path, made), [one for one in damage if one.batches]
+    for number, one in enumerate(between[:_DAMAGES]):
+        kinds = catalogue.LOG_TAILS[one.fault[0]]
+        kind = kinds.damaged if not cut else kinds.damaged_last if last else kinds.damaged_followed
+        left = len(between) - number if number == _DAMAGES - 1 else 1
+        many = plural(left, "stretch") if left > 1 else None
+        found.append(kind.finding(path, *one.fault[1:], many=many, bytes=plural(one.end - one.at, "byte"),
+                                  lost=_lost(one), good=good_behind(one)))  # fmt: skip
+    return found if being_written else [*found, *_tail(path, made, last=last, closed=closed)]
+
+
+def _lost(one: Damage) -> str:
+    offsets = f"offsets {one.first} to {one.last} are" if one.last > one.first else f"offset {one.first} is"
+    return f"{offsets} lost" if one.last >= one.first else "no offset is lost"
+
+
+def good_behind(one: Damage) -> str:
+    """How many good batches are behind it, and their records."""
+    return f"{one.batches} ({plural(one.records, 'record')})"
 
 
 def size_now(segment: LogSegment) -> int:
@@ -113,7 +142,7 @@ def has_grown(segment: LogSegment, made: Recovered) -> bool:
     """
     if size_now(segment) > segment.size:
         return True
-    return made.truncated_bytes > 0 and any(True for _ in BatchScan(segment.log_bytes(), made.valid_bytes))
+    return made.truncated_bytes > 0 and any(True for _ in BatchScan(segment.log_bytes(), made.end_bytes))
 
 
 def is_being_written(segment: LogSegment, made: Recovered) -> bool:
@@ -123,11 +152,6 @@ def is_being_written(segment: LogSegment, made: Recovered) -> bool:
         and (made.fault is None or size_now(segment) == segment.size)
         and has_grown(segment, made)
     )
-
-
-def is_contradictory(made: Recovered) -> bool:
-    """Whether batches with good checksums contradict each other: the log does not show which of them is right."""
-    return bool(made.oddities)
 
 
 # ---- what no checksum covers
@@ -159,7 +183,9 @@ def _oddities(path: str, made: Recovered) -> list[Finding]:
 # ---- where the log ended before
 
 
-def end_findings(segment: LogSegment, made: Recovered, ends: Sequence[int], *, closed: bool) -> list[Finding]:
+def end_findings(
+    segment: LogSegment, made: Recovered, damage: Sequence[Damage], ends: Sequence[int], *, closed: bool
+) -> list[Finding]:
     """A log that ended at an offset has no batch across it, unless somebody else cut it. It may have a gap there: a
     truncation can end in one. But when it was `closed` it ended at the last of them.
 
@@ -168,9 +194,8 @@ def end_findings(segment: LogSegment, made: Recovered, ends: Sequence[int], *, c
     Source: Kafka 4.1.0 `UnifiedLog.close` and `roll`, which write a snapshot of the log's end;
     `ProducerStateManager.truncateAndReload`, which removes those above it.
     """
-    log = segment.log_bytes()
     for end in ends:
-        row, _, _ = find_batch(log, 0, made.valid_bytes, "last_offset", end - 1)
+        row = _batch_to(segment, made, damage, end - 1)
         if row is None:
             next_offset = segment.base_offset if made.last_offset is None else made.last_offset + 1
             return [catalogue.LOG_END.finding(segment.path, None, "next_offset", f"{end} or more", next_offset)]
@@ -183,25 +208,36 @@ def end_findings(segment: LogSegment, made: Recovered, ends: Sequence[int], *, c
     return []
 
 
+def _batch_to(segment: LogSegment, made: Recovered, damage: Sequence[Damage], offset: int) -> bytes | None:
+    """The first good batch that ends at an offset or after it."""
+    for begin, end, bad in stretches(damage, made.end_bytes):
+        if bad is None:
+            row, _, _ = find_batch(segment.log_bytes(), begin, end, "last_offset", offset)
+            if row is not None:
+                return bytes(row)
+    return None
+
+
 # ---- where a recovery cuts
 
 
 def _tail(path: str, made: Recovered, *, last: bool, closed: bool) -> list[Finding]:
-    """Nothing, or what a broker's recovery cuts; it would, if the log was `closed`."""
-    cut = made.truncated_bytes
+    """Nothing, or what a broker's recovery cuts behind the last good batch; it would, if the log was `closed`."""
+    at = made.end_bytes
+    cut = made.valid_bytes + made.truncated_bytes - at
     if not cut:
         return []
-    nothing = "tail", made.valid_bytes, None, "the end of the log", plural(cut, "byte")
-    fault, at, name, expected, got = made.fault or nothing
+    nothing = "tail", at, None, "the end of the log", plural(cut, "byte")
+    fault, _, name, expected, got = made.end_fault or nothing
     kinds = catalogue.LOG_TAILS[fault]
     if last and closed:
         kind = kinds.closed
-    elif _is_zeros(path, made.valid_bytes):
+    elif _is_zeros(path, at):
         kind = catalogue.LOG_ENDS_IN_ZEROS if last else kinds.zeros_followed
     elif not last:
         kind = kinds.followed
     else:
-        kind = kinds.unfinished if made.fault is None or _reaches_end(path, made.valid_bytes) else kinds.last
+        kind = kinds.unfinished if made.end_fault is None or _reaches_end(path, at) else kinds.last
     return [kind.finding(path, at, name, expected, got, bytes=plural(cut, "byte"))]
 
 
@@ -219,6 +255,17 @@ def found_end(segment: LogSegment, index: str | None) -> int | None:
         with OffsetIndex.open(index, base_offset=segment.base_offset) as entries:
             last = entries.last_offset
             position = max(entries.lookup(last).position, 0)
+    return _end_from(segment, position, last)
+
+
+def rebuilt_end(segment: LogSegment, made: Recovered) -> int | None:
+    """The same with the `.index` that a rebuild writes."""
+    size = IndexKind.OFFSET.entry_size
+    relative, position = made.offset_index[-size:][:4], made.offset_index[-4:]
+    return _end_from(segment, _length(position), segment.base_offset + _length(relative))
+
+
+def _end_from(segment: LogSegment, position: int, last: int) -> int | None:
     end, fails = _read_on(segment, position, last)
     return None if fails else segment.base_offset if end is None else end
 
@@ -256,13 +303,6 @@ def _read_on(segment: LogSegment, position: int, offset: int) -> tuple[int | Non
 
 def _length(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True)
-
-
-def ends_at_fault(path: str, made: Recovered) -> bool:
-    """Whether nothing that can be read follows the last good batch: what a recovery cuts is lost to readers anyway."""
-    if made.fault is None or made.fault[0] == "bad-length":
-        return True
-    return _is_zeros(path, made.valid_bytes) or _reaches_end(path, made.valid_bytes)
 
 
 def _is_zeros(path: str, start: int) -> bool:

@@ -27,9 +27,9 @@ def overlaps(segments: Sequence[CheckedSegment], next_base: int | None) -> list[
     segments = [segment for segment in segments if not segment.gone]
     bases = [segment.files.base_offset for segment in segments[1:]] + ([] if next_base is None else [next_base])
     return [
-        catalogue.SEGMENT_OVERLAP.finding(one.files.log, None, "last_offset", f"below {base}", one.last_offset)
+        catalogue.SEGMENT_OVERLAP.finding(one.files.log, None, "last_offset", f"below {base}", one.log.last_offset)
         for one, base in zip(segments, bases, strict=False)
-        if one.last_offset is not None and one.last_offset >= base
+        if one.log.last_offset is not None and one.log.last_offset >= base
     ]
 
 
@@ -57,10 +57,10 @@ def _gaps(segments: Sequence[CheckedSegment], log_start: int) -> Iterator[tuple[
         if before is not None and not one.gone and max(expected, log_start) < base:
             yield before, max(expected, log_start), base
             expected = base
-        if not one.readable or one.gone:
+        if not one.log.readable or one.gone:
             before = None
-        elif one.last_offset is not None:
-            before, expected = one.files.log, one.last_offset + 1
+        elif one.log.last_offset is not None:
+            before, expected = one.files.log, one.log.last_offset + 1
 
 
 def overlapped(segments: Sequence[CheckedSegment]) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def overlapped(segments: Sequence[CheckedSegment]) -> tuple[str, ...]:
     for segment in segments:
         if segment.files.base_offset <= last:
             found.append(segment.files.log)
-        last = max(last, -1 if segment.last_offset is None else segment.last_offset)
+        last = max(last, -1 if segment.log.last_offset is None else segment.log.last_offset)
     return tuple(found)
 
 
@@ -102,10 +102,10 @@ def lost_epochs(partition: Partition, segments: Sequence[CheckedSegment], epochs
 
     Source: Kafka 4.1.0 `CheckpointFile.read`, `LeaderEpochFileCache`; until 2.8 a topic of an old format loses it.
     """
-    written = [segment for segment in segments if segment.last_offset is not None]
-    if epochs or not partition.clean or not written or not len(written[-1].epochs):
+    written = [segment for segment in segments if segment.log.last_offset is not None]
+    if epochs or not partition.clean or not written or not len(written[-1].log.epochs):
         return []
-    log, epoch = os.path.basename(written[-1].files.log), written[-1].epochs["leader_epoch"][-1]
+    log, epoch = os.path.basename(written[-1].files.log), written[-1].log.epochs["leader_epoch"][-1]
     path = os.path.join(partition.path, CHECKPOINT)
     expected = f"{epoch} as the last epoch, as in {log}"
     return [catalogue.LEADER_EPOCHS_LOST.finding(path, expected=expected, got="no epoch")]
@@ -116,7 +116,7 @@ def lost_epochs(partition: Partition, segments: Sequence[CheckedSegment], epochs
 
 def check_loaded(partition: Partition, segments: Sequence[CheckedSegment], shown: Mapping[int, int]) -> list[Finding]:
     """Whether a broker that starts takes for open what the log shows: `shown`, producers and first offsets."""
-    known = all(segment.readable and not segment.contradictory and not segment.gone for segment in segments)
+    known = all(segment.log.readable and not segment.log.contradictory and not segment.gone for segment in segments)
     if partition.loaded is None or not segments or not known:
         return []
     start, begun = partition.loaded
@@ -125,8 +125,8 @@ def check_loaded(partition: Partition, segments: Sequence[CheckedSegment], shown
         return []
     replay = Replay(begun)
     for segment in segments:
-        replay.run(segment.events[segment.events["offset"] >= start])
-    taken, markers = replay.open, Markers([segment.events for segment in segments], end)
+        replay.run(segment.log.events[segment.log.events["offset"] >= start])
+    taken, markers = replay.open, Markers([segment.log.events for segment in segments], end)
     oldest = max(partition.log_start, segments[0].files.base_offset)
     wrong = [
         producer
@@ -155,7 +155,7 @@ def _contradicts(producer: int, first: int, taken: int, markers: Markers, oldest
 
 
 def _last_offset(segment: CheckedSegment) -> int:
-    return segment.files.base_offset - 1 if segment.last_offset is None else segment.last_offset
+    return segment.files.base_offset - 1 if segment.log.last_offset is None else segment.log.last_offset
 
 
 def _said(producer: int, opened: Mapping[int, int]) -> str:

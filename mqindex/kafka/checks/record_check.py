@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from mqindex._words import plural
 from mqindex.errors import FormatError, was_cut
 from mqindex.kafka import catalogue
 from mqindex.kafka.log.batches import has_append_time
+from mqindex.kafka.log.log_damage import Damage, good_batches
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.records import read_records
 from mqindex.report import Finding
@@ -21,8 +22,8 @@ __all__ = ["check_records"]
 _NONE = -(2**63)
 
 
-def check_records(segment: LogSegment, stop: int) -> list[Finding]:
-    """Findings of the batches before position `stop`.
+def check_records(segment: LogSegment, damage: Sequence[Damage], stop: int) -> list[Finding]:
+    """Findings of the good batches before position `stop`.
 
     Every consumer stops at a batch that cannot be read to its last record. A batch whose records are later than its
     header says is skipped by searches by time, in a broker too.
@@ -30,7 +31,7 @@ def check_records(segment: LogSegment, stop: int) -> list[Finding]:
     findings: list[Finding] = []
     first: tuple[int, int, int] | None = None
     count = 0
-    for rows in segment.batch_arrays(0, stop, check_crc=False):
+    for rows in good_batches(segment, damage, stop):
         times, unreadable = _greatest_times(segment, rows)
         findings += unreadable
         wrong = (times > rows["max_timestamp"]) & ~has_append_time(rows) & (rows["magic"] > 0)

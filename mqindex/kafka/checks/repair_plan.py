@@ -6,8 +6,10 @@ import os
 from dataclasses import dataclass
 
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
+from mqindex.kafka.checks.log_check import good_behind
 from mqindex.kafka.index.transaction_index import aborted_bytes
 from mqindex.kafka.layout import IndexKind
+from mqindex.kafka.log.log_damage import Damage
 from mqindex.kafka.partition.partition_files import SegmentFiles
 
 __all__ = ["SegmentRepair", "planned_actions", "planned_repairs"]
@@ -16,7 +18,8 @@ __all__ = ["SegmentRepair", "planned_actions", "planned_repairs"]
 @dataclass(frozen=True, slots=True)
 class SegmentRepair:
     """The indexes of one segment to write anew. `size`: of its log. `transactions`: the bytes of the new `.txnindex`;
-    none: no transaction was aborted, and the file is removed. `removed`: others that are, and not written.
+    none: no transaction was aborted, and the file is removed. `removed`: others that are, and not written; then the
+    next start cuts the log, and `cut` is the first damage with good batches behind, if there is any.
     """
 
     files: SegmentFiles
@@ -24,6 +27,7 @@ class SegmentRepair:
     size: int
     transactions: bytes = b""
     removed: frozenset[IndexKind] = frozenset()
+    cut: Damage | None = None
 
     @property
     def from_log(self) -> frozenset[IndexKind]:
@@ -36,9 +40,10 @@ def planned_repairs(diagnosed: DiagnosedPartition) -> list[SegmentRepair]:
     repairs = []
     sizes = diagnosed.partition.sizes
     for segment, aborted, size in zip(diagnosed.segments, diagnosed.transactions.aborted, sizes, strict=True):
-        if segment.wrong:
-            data = aborted_bytes(aborted) if IndexKind.TRANSACTION in segment.wrong else b""
-            repairs.append(SegmentRepair(segment.files, frozenset(segment.wrong), size, data, segment.removed))
+        if kinds := segment.fate.written | segment.fate.removed:
+            data = aborted_bytes(aborted) if IndexKind.TRANSACTION in kinds else b""
+            cut = segment.log.damage[0] if segment.log.good_behind else None
+            repairs.append(SegmentRepair(segment.files, kinds, size, data, segment.fate.removed, cut))
     return repairs
 
 
@@ -51,9 +56,14 @@ def planned_actions(diagnosis: Diagnosis) -> list[str]:
                 name = os.path.basename(repair.files.place_of(kind))
                 path = name if diagnosis.survey.single else os.path.join(one.partition.name, name)
                 if kind in repair.removed or (kind is IndexKind.TRANSACTION and not repair.transactions):
-                    actions.append(f"move {path} to the backup")
+                    lost = "" if repair.cut is None or kind not in repair.removed else _given_up(repair.cut)
+                    actions.append(f"move {path} to the backup{lost}")
                 elif kind not in repair.files.indexes:
                     actions.append(f"write {path}")
                 else:
                     actions.append(f"write {path} anew")
     return actions
+
+
+def _given_up(cut: Damage) -> str:
+    return f": the next start cuts the log at byte {cut.at}, with all good batches behind: {good_behind(cut)}"

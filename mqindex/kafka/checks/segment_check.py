@@ -1,7 +1,7 @@
 """One segment: its log, its indexes against its log, and what the transactions of its partition need to know of it.
 
-This is the stage that verify and repair share. The log is read once, as by a broker's recovery; the batch headers are
-read again only where an index is not exactly what the recovery would write.
+This is the stage that verify and repair share. The log is read once, as by a broker's recovery that goes on behind
+damage; the batch headers are read again only where an index is not exactly what such a recovery would write.
 """
 
 from __future__ import annotations
@@ -10,140 +10,61 @@ import contextlib
 import os
 import time
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from mqindex._native.kafka_recovery import Recovered
-from mqindex.errors import MQIndexError, OutOfOrderError, TruncatedFileError
+from mqindex.errors import MQIndexError
 from mqindex.files import disk, lock
 from mqindex.files.regular import reading
 from mqindex.kafka import catalogue
-from mqindex.kafka.checks.log_check import (
-    end_findings,
-    ends_at_fault,
-    fills_index,
-    found_end,
-    has_grown,
-    is_being_written,
-    is_contradictory,
-    log_findings,
-    overflows,
-    read_until,
-    refused,
-)
+from mqindex.kafka.checks.log_check import end_findings, found_end, log_findings, rebuilt_end
 from mqindex.kafka.checks.record_check import check_records
-from mqindex.kafka.checks.segment_count import CountedSegment, Counting, count_segment
-from mqindex.kafka.checks.segment_indexes import CheckedIndexes, check_indexes, no_file
-from mqindex.kafka.checks.threaded_recovery import recover_with_threads
+from mqindex.kafka.checks.segment_count import CountedSegment, count_segment
+from mqindex.kafka.checks.segment_fate import Course, Fate, course_of
+from mqindex.kafka.checks.segment_indexes import check_indexes, no_file
+from mqindex.kafka.checks.segment_log import CheckedLog, SegmentCheck, checked_log, recovered, refused_log
 from mqindex.kafka.index.transaction_index import read_aborted
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
-from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
-from mqindex.kafka.options import PartitionOptions
-from mqindex.kafka.partition.leader_epochs import RUN
 from mqindex.kafka.partition.log_dir import log_dir_of
 from mqindex.kafka.partition.partition_files import SegmentFiles
-from mqindex.kafka.partition.transactions import EVENT, events_of
 from mqindex.report import Finding
 
-__all__ = ["CheckedSegment", "SegmentCheck", "check_segment", "events_in"]
-
-_LEFT = "left as it is: the log contradicts itself, and perhaps the index is right"
-_LEFT_TO_EXCHANGE = (
-    "left as it is: a broker that starts completes the exchange, with one of zeros where an .index is missing; "
-    "`mqindex repair` writes it after that"
-)
-_LEFT_TO_RECOVERY = (
-    "left as it is: without an .index a broker that starts recovers this segment alone, and cuts its log where it is "
-    "bad; with one it would not start, drop every later segment, or serve what is bad"
-)
-_REMOVED_FOR_RECOVERY = (
-    "`mqindex repair` moves it to the backup: without it a broker that starts recovers this segment, and cuts its log "
-    "where it is bad"
-)
+__all__ = ["CheckedSegment", "check_segment"]
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentCheck:
-    """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown;
-    `may_be_open`, `unflushed`: as `Partition.may_be_open` and `is_unflushed` have it. `log_start`: of its partition.
-
-    `ends`: offsets where it ended before. `threads`: how many processors are free. `counting`: what to count
-    for a health report.
-    """
-
-    files: SegmentFiles
-    options: PartitionOptions
-    last: bool
-    clean: bool | None
-    may_be_open: bool
-    unflushed: bool = False
-    ends: tuple[int, ...] = ()
-    log_start: int = 0
-    deep: bool = False
-    threads: int = 1
-    counting: Counting | None = None
-
-
-@dataclass(slots=True)
 class CheckedSegment:
     """What was found.
 
-    `wrong`: the indexes that a repair writes anew; `differing`: sound ones that a rebuild would write
-    otherwise. `readable`: the log is good to its last batch, so `events` are all there are. `transactions`: bytes of
-    the `.txnindex`, None: there is none. `epochs`: runs of leader epochs. `contradictory`: the log's batches contradict
-    each other. `refusal`: why a broker's recovery fails on the log, `out_of_order`: because offsets go back,
-    `overflows`: because one is too far above the base offset; `fills_index`: it fails with the given settings; `cut`:
-    bytes that it cuts. `end`: the offset after its last good batch; `found_end`: what a broker takes for that without a
-    recovery, None: it fails; `read_until`: as `log_check.read_until` has it. `left`: it has no `.index`, and only
-    without one a broker that starts cuts it as it must; `removed`: the index that a repair takes away for that. `gone`:
-    a broker deleted the segment before it was read; `grew`: the log was written or cut meanwhile. `counted`: what it
-    consists of; None: not asked for, or not to be read.
+    `findings`: all but those of transactions, and of what becomes of them, which `with_transactions` adds. `differing`:
+    sound indexes that a rebuild would write otherwise. `transactions`: bytes of the `.txnindex`, None: there is none.
+    `open`: a broker may have left its indexes longer than their entries. `found_end`: the offset that a broker takes
+    for the log's end without a recovery, None: it fails. `afterwards`: where a repair takes an index away, what verify
+    finds of that and of the log from then on. `gone`: a broker deleted the segment before it was read.
+    `counted`: what it consists of; None: not asked for, or not to be read.
     """
 
     files: SegmentFiles
+    log: CheckedLog = field(default_factory=CheckedLog)
+    fate: Fate = field(default_factory=Fate)
     findings: tuple[Finding, ...] = ()
-    wrong: frozenset[IndexKind] = frozenset()
     differing: frozenset[IndexKind] = frozenset()
-    readable: bool = False
-    events: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT))
-    epochs: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, RUN))
-    contradictory: bool = False
     transactions: bytes | None = None
     open: bool = False
-    batches: int = 0
-    last_offset: int | None = None
     entries: int = 0
     index_files: int = 0
-    refusal: str | None = None
-    out_of_order: bool = False
-    overflows: bool = False
-    fills_index: Finding | None = None
-    cut: int = 0
-    end: int = 0
     found_end: int | None = 0
-    read_until: int | None = None
-    left: bool = False
-    removed: frozenset[IndexKind] = frozenset()
+    afterwards: tuple[Finding, ...] = ()
     gone: bool = False
-    grew: bool = False
     counted: CountedSegment | None = None
 
-    def add(self, indexes: CheckedIndexes) -> None:
-        """What was found of the offset and time index."""
-        self.findings += tuple(indexes.findings)
-        self.wrong, self.differing = frozenset(indexes.wrong), frozenset(indexes.differing)
-        self.open, self.entries = indexes.open, sum(indexes.entries.values())
-
-    def look_at_transaction_index(self) -> None:
-        """A `.txnindex` that is no file: it is moved away where a broker cannot open it."""
-        if (found := no_file(self.files.place_of(IndexKind.TRANSACTION))) is not None:
-            self.findings += (found,)
-            if found.severity == "error":
-                self.wrong |= {IndexKind.TRANSACTION}
+    def with_transactions(self, found: list[Finding]) -> CheckedSegment:
+        """With what was found of its `.txnindex`, and what becomes of each index."""
+        wrong = {IndexKind.TRANSACTION} if any(one.severity == "error" for one in found) else set()
+        fate = Fate.of(self.fate.course, self.fate.wrong | wrong, self.files)
+        entries = len(self.transactions or b"") // IndexKind.TRANSACTION.entry_size
+        findings = fate.told((*self.findings, *found), self.files)
+        return replace(self, fate=fate, findings=findings, entries=self.entries + entries)
 
     def blocked(self) -> list[IndexKind]:
         """The indexes whose place has what a broker cannot open."""
@@ -154,37 +75,6 @@ class CheckedSegment:
     def lost_offsets(self) -> bool:
         """Whether it has no `.index`, without which a broker that starts makes all indexes of a segment anew."""
         return IndexKind.OFFSET not in self.files.indexes and IndexKind.OFFSET not in self.blocked()
-
-    def leave_indexes(self) -> None:
-        """Replace no index of a log that contradicts itself: the index may be right for the log as it was."""
-        there = set(self.files.indexes.values())
-        self.wrong = self.wrong.difference(self.files.indexes)
-        self.findings = tuple(
-            replace(one, hint=_LEFT) if one.path in there and one.severity == "error" else one for one in self.findings
-        )
-
-    def leave_to_exchange(self) -> None:
-        """Write no index of a segment whose files a broker is exchanging: it puts others in their places."""
-        self._leave_all(_LEFT_TO_EXCHANGE)
-
-    def leave_to_recovery(self) -> None:
-        """Write no index of a segment that a broker recovers for the want of one: it writes them all."""
-        self._leave_all(_LEFT_TO_RECOVERY)
-
-    def remove_for_recovery(self) -> None:
-        """Take a wrong `.index` away, so that a broker recovers the segment."""
-        self.removed, path = frozenset({IndexKind.OFFSET}), self.files.place_of(IndexKind.OFFSET)
-        self.findings = tuple(
-            replace(one, hint=_REMOVED_FOR_RECOVERY) if one.path == path and one.severity == "error" else one
-            for one in self.findings
-        )
-
-    def _leave_all(self, hint: str) -> None:
-        self.wrong = frozenset()
-        places = {self.files.place_of(kind) for kind in IndexKind}
-        self.findings = tuple(
-            replace(one, hint=hint) if one.path in places and one.severity == "error" else one for one in self.findings
-        )
 
 
 def check_segment(check: SegmentCheck) -> CheckedSegment:
@@ -205,7 +95,7 @@ def check_segment(check: SegmentCheck) -> CheckedSegment:
         if done is not None and _identities(check.files) == before:
             looks -= 1
             strange = any(one.severity != "info" for one in done.findings)
-            if not (looks and strange and (_index_comes(check, done) or done.grew)):
+            if not (looks and strange and (_index_comes(check, done) or done.log.grew)):
                 return done
         check = replace(check, files=_there(check.files))
     return CheckedSegment(check.files, gone=True)
@@ -266,125 +156,120 @@ def _there(files: SegmentFiles) -> SegmentFiles:
 
 
 def _checked(check: SegmentCheck) -> CheckedSegment:
-    done = CheckedSegment(check.files)
-    done.index_files = len(check.files.indexes)
-    try:
-        with LogSegment.open(check.files.log, base_offset=check.files.base_offset) as segment:
-            made = _recovered(segment, check)
-            done.readable = made.fault is None and (made.truncated_bytes == 0 or check.last)
-            done.batches, done.last_offset = made.batches, made.last_offset
-            done.end = done.found_end = segment.base_offset if made.last_offset is None else made.last_offset + 1
-            if made.truncated_bytes:
-                done.read_until = read_until(segment, made.valid_bytes, done.end)
-            being_written = check.last and is_being_written(segment, made)
-            done.cut = 0 if being_written else made.truncated_bytes
-            closed = check.clean is True
-            done.left = _is_left_to_recovery(check, done, made)
-            last, kept = check.last or done.left, closed and not done.left
-            done.findings += (
-                *log_findings(segment.path, made, last=last, closed=kept, being_written=being_written),
-                *end_findings(segment, made, check.ends, closed=closed),
-            )
-            done.events, done.epochs = events_in(segment, made, check.log_start), np.frombuffer(made.epochs, RUN)
-            done.contradictory = is_contradictory(made)
-            done.fills_index = fills_index(segment, made, check.options)
-            indexes = check_indexes(
-                check.files, segment, made, may_be_open=check.may_be_open, trimmed=check.options.trims_indexes,
-                index_interval_bytes=check.options.index_interval_bytes,
-            )  # fmt: skip
-            done.add(indexes)
-            if made.truncated_bytes or IndexKind.OFFSET in indexes.wrong:
-                _look_for_end(check, segment, done)
-            if _is_removed_for_recovery(check, done, made):
-                done.remove_for_recovery()
-            if check.deep:
-                done.findings += tuple(check_records(segment, made.valid_bytes))
-            if check.counting is not None:
-                done.counted = count_segment(check.files, segment, made, indexes.entries, check.counting.sample)
-            done.transactions = _transactions(check.files, done.batches)
-            done.look_at_transaction_index()
-            done.grew = check.may_be_open and has_grown(segment, made)
-            if done.grew:
-                done.transactions = _of_read_log(done.transactions, done)
-    except MQIndexError as error:
-        done.readable = False
-        done.grew = isinstance(error, TruncatedFileError)  # a preallocated log loses its zeros when it is closed
-        done.refusal, done.out_of_order = error.what, isinstance(error, OutOfOrderError)
-        _look_at_refused(check, error, done)
-    return done
-
-
-def _is_left_to_recovery(check: SegmentCheck, done: CheckedSegment, made: Recovered) -> bool:
-    """Whether a broker recovers a segment when it loads it, for the want of an `.index`, and had better do so.
-
-    With one, the log keeps what is bad after a clean stop, or below the recovery point. Above that all later segments
-    are dropped when the log is cut, but none when it was cut as it was loaded. The last segment of an unclean stop is
-    cut in any case. Good batches behind a bad one are kept by an `.index`.
-    Source: Kafka 2.8.2 to 4.1.0 `LogLoader.loadSegmentFiles`, `recoverLog`.
-    """
-    if not (done.cut and done.lost_offsets() and check.options.makes_lost_indexes):
-        return False
-    if check.files.is_swapping or (check.last and check.clean is not True):
-        return False
-    return check.unflushed or ends_at_fault(check.files.log, made)
-
-
-def _is_removed_for_recovery(check: SegmentCheck, done: CheckedSegment, made: Recovered) -> bool:
-    """Whether a broker, though it was stopped cleanly, must cut the newest log, and its `.index` is wrong.
-
-    With a right one it does not start where zeros follow the last batch, and else appends behind what is bad.
-    """
-    if not (check.last and check.clean is True and done.cut and IndexKind.OFFSET in done.wrong):
-        return False
-    if done.contradictory or check.files.is_swapping or not disk.is_file(check.files.place_of(IndexKind.OFFSET)):
-        return False
-    return check.options.makes_lost_indexes and ends_at_fault(check.files.log, made)
-
-
-def _look_at_refused(check: SegmentCheck, error: MQIndexError, done: CheckedSegment) -> None:
-    """What a broker does with a log that it cannot recover."""
     files = check.files
-    with contextlib.suppress(MQIndexError), LogSegment.open(files.log, base_offset=files.base_offset) as segment:
-        done.read_until = read_until(segment, 0, segment.base_offset)
-        _look_for_end(check, segment, done)
-    done.overflows = overflows(files.log, error, files.base_offset)
-    done.findings += (refused(files.log, error, files.base_offset),)
-    done.transactions = _transactions(files, min(os.path.getsize(files.log), MAX_LOG_SIZE) // MIN_BATCH_SIZE)
+    try:
+        with LogSegment.open(files.log, base_offset=files.base_offset) as segment:
+            return _of_log(segment, *recovered(segment, check), check)
+    except MQIndexError as error:
+        return _of_refused(check, error)
 
 
-def _look_for_end(check: SegmentCheck, segment: LogSegment, done: CheckedSegment) -> None:
-    """As a broker does in the last log after a clean stop, and in one that it exchanges; and whether it is told."""
-    files, closed = check.files, check.last and check.clean is True
-    if not (closed or files.is_swapping):
-        return
-    done.found_end = end = found_end(segment, files.indexes.get(IndexKind.OFFSET))
-    if end is None or not closed:
-        return
-    if done.read_until is not None and end <= done.read_until:
-        done.read_until = None  # a broker reads no further than to the end
-    if done.refusal is None and (end < done.end or (end > done.end and not done.cut)):
-        path, of_index = files.place_of(IndexKind.OFFSET), IndexKind.OFFSET in done.wrong
-        kind = catalogue.OFFSET_INDEX_END if of_index else catalogue.OFFSET_INDEX_END_OF_LOG
-        done.findings += (kind.finding(path, None, "next_offset", done.end, end),)
-
-
-def _recovered(segment: LogSegment, check: SegmentCheck) -> Recovered:
-    """What recovery writes, however many entries that is: the file's own length limits nothing here."""
-    options = check.options
-    recover = partial(
-        segment.recover,
-        index_interval_bytes=options.index_interval_bytes,
-        max_index_size=max(options.max_index_size, 2 * IndexKind.TIME.entry_size + segment.size),
-        kafka_version=options.kafka_version,
-        stretch=0 if check.counting is None else check.counting.stretch,
+def _of_log(segment: LogSegment, made: Recovered, contradictory: bool, check: SegmentCheck) -> CheckedSegment:
+    files, log = check.files, checked_log(segment, made, check, contradictory=contradictory)
+    indexes = check_indexes(
+        files, segment, made, log.damage, may_be_open=check.may_be_open, trimmed=check.options.trims_indexes,
+        index_interval_bytes=check.options.index_interval_bytes,
+    )  # fmt: skip
+    transactions, strange = _transactions(files, log.batches), _no_transaction_index(files)
+    wrong = indexes.wrong | ({IndexKind.TRANSACTION} if any(one.severity == "error" for one in strange) else set())
+    found: int | None = log.end
+    told: list[Finding] = []
+    if made.truncated_bytes or IndexKind.OFFSET in wrong:
+        found, log = _found_end(check, segment, log)
+        told = _told_end(check, segment, made, log, found, wrong)
+    course = course_of(check, log, wrong)
+    unasked = course_of(replace(check, cut_damaged=False), log, wrong) if check.cut_damaged else course
+    more = [
+        *end_findings(segment, made, log.damage, check.ends, closed=check.clean is True),
+        *(check_records(segment, log.damage, made.end_bytes) if check.deep else ()),
+    ]
+    findings = [*_bad(segment, made, check, log, unasked), *more, *indexes.findings, *told, *strange]
+    afterwards = list[Finding]()
+    if course is Course.CUT:
+        left = Course.WRITE if log.good_behind else Course.RECOVERY
+        missing = replace(catalogue.OFFSET_INDEX.missing, hint=Course.RECOVERY.value)
+        place = files.place_of(IndexKind.OFFSET)
+        afterwards = [
+            *_bad(segment, made, check, log, left),
+            *more,
+            missing.finding(place, expected="entries", got="no file"),
+        ]
+    return CheckedSegment(
+        files,
+        log,
+        Fate(course, frozenset(wrong)),
+        tuple(findings),
+        frozenset(indexes.differing),
+        _of_read_log(transactions, log) if log.grew else transactions,
+        indexes.open,
+        sum(indexes.entries.values()),
+        len(files.indexes),
+        found,
+        afterwards=tuple(afterwards),
+        counted=count_segment(files, segment, made, indexes.entries, check.counting.sample) if check.counting else None,
     )
-    return recover_with_threads(segment, check.threads, recover) if options.check_crc else recover(check_crc=False)
 
 
-def events_in(segment: LogSegment, made: Recovered, log_start: int = 0) -> npt.NDArray[Any]:
-    """The events of a segment, with the markers read from its log."""
-    rows = batch_rows([made.transactional])
-    return events_of(rows, segment.log_bytes(), log_start) if len(rows) else np.empty(0, EVENT)
+def _bad(segment: LogSegment, made: Recovered, check: SegmentCheck, log: CheckedLog, course: Course) -> list[Finding]:
+    """What is bad in a log, and what follows from it for a start, if its indexes are dealt with like this."""
+    alone = course is Course.RECOVERY  # its log is cut as if it were the last one
+    return log_findings(
+        segment.path, made, log.damage, last=check.last or alone, closed=check.clean is True and not alone,
+        cut=check.is_recovered or alone, being_written=log.being_written,
+    )  # fmt: skip
+
+
+def _of_refused(check: SegmentCheck, error: MQIndexError) -> CheckedSegment:
+    """What a broker does with a log that it cannot recover."""
+    files, (log, finding) = check.files, refused_log(check, error)
+    found: int | None = 0
+    with contextlib.suppress(MQIndexError), LogSegment.open(files.log, base_offset=files.base_offset) as segment:
+        found, log = _found_end(check, segment, log)
+    transactions = _transactions(files, min(os.path.getsize(files.log), MAX_LOG_SIZE) // MIN_BATCH_SIZE)
+    return CheckedSegment(
+        files, log, findings=(finding,), transactions=transactions, index_files=len(files.indexes), found_end=found
+    )
+
+
+def _found_end(check: SegmentCheck, segment: LogSegment, log: CheckedLog) -> tuple[int | None, CheckedLog]:
+    """What a broker takes for the end of the last log after a clean stop, and of one that it exchanges."""
+    closed = check.last and check.clean is True
+    if not (closed or check.files.is_swapping):
+        return log.end, log
+    end = found_end(segment, check.files.indexes.get(IndexKind.OFFSET))
+    if closed and end is not None and log.read_until is not None and end <= log.read_until:
+        log = replace(log, read_until=None)  # a broker reads no further than to the end
+    return end, log
+
+
+def _told_end(
+    check: SegmentCheck,
+    segment: LogSegment,
+    made: Recovered,
+    log: CheckedLog,
+    found: int | None,
+    wrong: set[IndexKind],
+) -> list[Finding]:
+    """An end that a broker finds after a clean stop, and that is not the log's; an index that a repair writes may lead
+    to the right one: then it counts as wrong.
+    """
+    if not (check.last and check.clean is True) or found == log.end:
+        return []
+    if IndexKind.OFFSET not in check.files.indexes and check.options.makes_lost_indexes:
+        return []  # it is recovered
+    if log.good_behind and IndexKind.OFFSET not in wrong and rebuilt_end(segment, made) == log.end:
+        wrong.add(IndexKind.OFFSET)
+    elif found is None or (found > log.end and log.cut):
+        return []
+    kind = catalogue.OFFSET_INDEX_END if IndexKind.OFFSET in wrong else catalogue.OFFSET_INDEX_END_OF_LOG
+    got = "none: it does not start" if found is None else found
+    return [kind.finding(check.files.place_of(IndexKind.OFFSET), None, "next_offset", log.end, got)]
+
+
+def _no_transaction_index(files: SegmentFiles) -> list[Finding]:
+    """A `.txnindex` that is no file: it is moved away where a broker cannot open it."""
+    found = no_file(files.place_of(IndexKind.TRANSACTION))
+    return [] if found is None else [found]
 
 
 def _transactions(files: SegmentFiles, batches: int) -> bytes | None:
@@ -405,8 +290,8 @@ def _transactions(files: SegmentFiles, batches: int) -> bytes | None:
         return None
 
 
-def _of_read_log(data: bytes | None, done: CheckedSegment) -> bytes | None:
+def _of_read_log(data: bytes | None, log: CheckedLog) -> bytes | None:
     """The entries before the first one that was written after the log was read."""
-    last = -1 if done.last_offset is None else done.last_offset
+    last = -1 if log.last_offset is None else log.last_offset
     later = (number for number, txn in enumerate(read_aborted(data or b"")) if txn.last_offset > last)
     return data and data[: next(later, len(data)) * IndexKind.TRANSACTION.entry_size]

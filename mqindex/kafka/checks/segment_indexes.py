@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -19,6 +19,7 @@ from mqindex.kafka.checks.index_check import Expectation, check_entries, check_s
 from mqindex.kafka.checks.log_check import has_grown, size_now
 from mqindex.kafka.index.index_entries import Entries, entries_before_zeros, read_entries
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
+from mqindex.kafka.log.log_damage import Damage, good_batches, served_batches
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES
 from mqindex.kafka.partition.partition_files import SegmentFiles
@@ -58,12 +59,13 @@ def check_indexes(
     files: SegmentFiles,
     segment: LogSegment,
     made: Recovered,
+    damage: Sequence[Damage],
     *,
     index_interval_bytes: int,
     may_be_open: bool,
     trimmed: bool,
 ) -> CheckedIndexes:
-    """Check both files of a segment whose log is good for what was recovered of it.
+    """Check both files of a segment for the good batches of its log. Those of damaged ones are neither right nor wrong.
 
     may_be_open : nobody closed the segment, as far as is known; it is open where one of its files ends in zeros, and
         where its log was written on since it was read: then entries of later batches are left out.
@@ -90,12 +92,13 @@ def check_indexes(
         looked = {kind: (path, entries.up_to(last, kind)) for kind, (path, entries) in looked.items()}
     expectation = Expectation(
         files.base_offset,
-        made.valid_bytes,
+        made.end_bytes,
         last_offset,
         made.max_timestamp,
         {kind: len(wanted) // kind.entry_size for kind, wanted in rebuilt.items()},
         open=grew or (may_be_open and any(entries.zeros for _, entries in looked.values())),
         trimmed=trimmed,
+        damage=tuple(one for one in damage if one.batches or not may_be_open),
     )
     compare = partial(_against_log, segment, looked, _pairs(rebuilt[IndexKind.OFFSET]), plain=plain)
     done = compare(expectation)
@@ -132,7 +135,7 @@ def _most_unindexed(
         return None
     closed = looked[IndexKind.TIME][1].second + expectation.base_offset
     start = run = most = 0
-    for rows in filter(len, segment.batch_arrays(0, expectation.valid_bytes, check_crc=False)):
+    for rows in filter(len, good_batches(segment, expectation.damage, expectation.valid_bytes)):
         runs = np.searchsorted(closed, rows["last_offset"])
         positions = rows["position"].astype(np.int64)
         begins = np.concatenate([[runs[0] != run], runs[1:] != runs[:-1]])
@@ -178,7 +181,7 @@ def _against_log(
         done.entries[kind] = len(entries)
         done.judge(kind, check_shape(path, kind, entries, may_be_longer=expectation.open, trimmed=expectation.trimmed))
     offsets, times = check_entries(
-        segment.batch_arrays(0, expectation.valid_bytes, check_crc=False),
+        served_batches(segment, expectation.damage, expectation.valid_bytes),
         looked.get(IndexKind.OFFSET),
         looked.get(IndexKind.TIME),
         rebuilt,
@@ -230,7 +233,7 @@ def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: byte
         lost = catalogue.NO_OFFSETS_INDEXED
     elif kind is IndexKind.TIME and not disk.is_there(files.place_of(IndexKind.OFFSET)):
         lost = catalogue.TIMES_LOST_WITH_OFFSETS
-    elif made.valid_bytes == 0:
+    elif made.end_bytes == 0:
         lost = replace(lost, severity="warning")
     got = disk.kind_of(place) if disk.exists(place) and not disk.is_there(place) else "no file"
     return lost.finding(place, expected=plural(len(wanted) // kind.entry_size, "entry"), got=got)

@@ -141,9 +141,12 @@ def _narrowed(diagnosis: Diagnosis, path: str) -> Diagnosis:
     about = {segment.files.log}
     for kind in kinds:
         about |= {segment.files.place_of(kind), segment.files.indexes.get(kind, path)}
-    segment.findings = tuple(finding for finding in segment.findings if finding.path in about)
-    segment.wrong &= kinds
-    segment.differing &= kinds
+    segment = replace(
+        segment,
+        findings=tuple(finding for finding in segment.findings if finding.path in about),
+        fate=segment.fate.only(kinds),
+        differing=segment.differing & kinds,
+    )
     partition = replace(home.partition, segments=(segment.files,), sizes=home.partition.sizes[-1:])
     findings = [finding for finding in home.findings if finding.path in about] + differing_indexes(path, [segment])
     done = home.transactions
@@ -170,11 +173,9 @@ def _alone(engine: Engine, found: Survey, path: str) -> Diagnosis:
 
 def _check_alone(path: str) -> CheckedSegment:
     base, kind = base_offset_of(path), IndexKind(os.path.basename(path).split(".")[1])
-    done = CheckedSegment(SegmentFiles(base, ""), index_files=1)
     if kind is IndexKind.TRANSACTION:
-        found, done.entries = check_transactions_alone(path, base)
-        done.findings = tuple(found)
+        found, entries = check_transactions_alone(path, base)
     else:
         indexes = check_alone(path, kind)
-        done.findings, done.entries = tuple(indexes.findings), sum(indexes.entries.values())
-    return done
+        found, entries = indexes.findings, sum(indexes.entries.values())
+    return CheckedSegment(SegmentFiles(base, ""), findings=tuple(found), entries=entries, index_files=1)

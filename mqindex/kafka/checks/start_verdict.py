@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mqindex._rules import Broker
@@ -104,8 +104,10 @@ def _whole_end(one: DiagnosedPartition) -> int | None:
     if not one.partition.segments:
         return one.partition.log_start
     last = one.segments[-1]
-    closed = one.partition.clean and last.readable and not last.gone and last.refusal is None and not last.cut
-    return last.end if closed and last.found_end == last.end else None
+    log = last.log
+    closed = one.partition.clean and log.readable and not last.gone and log.refusal is None and not log.cut
+    told = last.found_end == log.end or IndexKind.OFFSET in last.fate.written  # a wrong index leads elsewhere
+    return log.end if closed and told else None
 
 
 def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
@@ -130,13 +132,13 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
         if loaded[number]:  # nothing is left to cut
             continue
         done.recovers += 1
-        if segment.refusal is not None and not (segment.out_of_order or segment.overflows):
-            done.obstacles.append(Obstacle(segment.files.log, segment.refusal))
+        if segment.log.refusal is not None and not (segment.log.out_of_order or segment.log.overflows):
+            done.obstacles.append(Obstacle(segment.files.log, segment.log.refusal))
             break
-        if segment.fills_index is not None:
+        if segment.log.fills_index is not None:
             _stop_full(segment, done)
             break
-        if segment.cut or segment.out_of_order:
+        if segment.log.cut or segment.log.out_of_order:
             done.cuts.append(segment.files.log)
             done.deletes += [later.files.log for later in segments[number + 1 :]]
             left = segments[: number + 1]
@@ -150,7 +152,7 @@ def _stop_full(segment: CheckedSegment, done: _Recovery) -> None:
 
     Source: Kafka 4.1.0 `TimeIndex.maybeAppend`, `LogLoader.recoverLog`.
     """
-    found = segment.fills_index
+    found = segment.log.fills_index
     assert found is not None
     settings = f"where segment.index.bytes is {found.got}"
     done.possible.append(Obstacle(segment.files.log, _FULL, settings))
@@ -185,12 +187,12 @@ def _refused(segment: CheckedSegment, broker: Broker) -> AbortedTxn | None:
 def _load_segment(segment: CheckedSegment, recovered: bool, broker: Broker, done: _Recovery) -> None:
     """What no recovery mends: a wrong version in the `.txnindex`, and offsets that go back."""
     log, refused = segment.files.log, _refused(segment, broker)
-    if recovered and segment.refusal is not None and not segment.overflows:
+    if recovered and segment.log.refusal is not None and not segment.log.overflows:
         lost = "" if IndexKind.OFFSET in segment.files.indexes else ", and its .index is missing"
-        done.obstacles.append(Obstacle(log, f"{segment.refusal}{lost}"))
-    elif recovered and segment.fills_index is not None:
+        done.obstacles.append(Obstacle(log, f"{segment.log.refusal}{lost}"))
+    elif recovered and segment.log.fills_index is not None:
         _stop_full(segment, done)
-    elif recovered and segment.cut:
+    elif recovered and segment.log.cut:
         done.cuts.append(log)
     elif refused is not None and is_refused_version(refused, broker) and IndexKind.OFFSET in segment.files.indexes:
         passed = broker.does(ONE_BYTE_OF_VERSION) is None and refused.version >> 8 <= 0
@@ -198,7 +200,7 @@ def _load_segment(segment: CheckedSegment, recovered: bool, broker: Broker, done
         reason = f"an aborted transaction of version {refused.version}"
         done.obstacles.append(Obstacle(segment.files.place_of(IndexKind.TRANSACTION), reason, brokers))
     if segment.found_end is None and (segment.files.is_swapping or not recovered):
-        index, bad = segment.files.place_of(IndexKind.OFFSET), segment.read_until is not None
+        index, bad = segment.files.place_of(IndexKind.OFFSET), segment.log.read_until is not None
         done.obstacles.append(Obstacle(log, _ENDLESS) if bad else Obstacle(index, _LOST_END))
 
 
@@ -220,7 +222,7 @@ def _read_for_producers(
         snapshots = [at for at in snapshots if start < at <= segment.files.base_offset]
         _read(segments[:number], whole, max(snapshots, default=start), done)
         whole.add(number)
-        written = [segment.files.base_offset, *([segment.end] if len(segment.epochs) else [])]
+        written = [segment.files.base_offset, *([segment.log.cut_end] if len(segment.log.epochs) else [])]
         snapshots += [at for at in written if at > start]
     if one.partition.loaded is not None:
         kept = kept_snapshots(snapshots, [segment.files.base_offset for segment in segments])
@@ -230,7 +232,7 @@ def _read_for_producers(
 def _read(segments: list[CheckedSegment], whole: Collection[int], start: int, done: _Recovery) -> None:
     """What a broker reads from an offset on. `whole`: segments that a recovery has cut where they are bad."""
     for number, segment in enumerate(segments):
-        until = segment.read_until
+        until = segment.log.read_until
         if until is None or segment.found_end is None or number in whole:
             continue
         if max(until - 1, segment.files.base_offset) >= start:
@@ -244,19 +246,22 @@ def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: 
     A start within the log was moved together with the first of the leader epochs, though that may be missing after a
     crash. Source: Kafka 0.11.0 `LeaderEpochFileCache.clearAndFlushEarliest`, 4.1.0 `truncateFromStartAsyncFlush`.
     """
-    if not segments or segments[-1].refusal is not None:
+    if not segments or segments[-1].log.refusal is not None:
         return
-    end = segments[-1].end if recovered else segments[-1].found_end
+    last, start = segments[-1], one.partition.log_start
+    known = last.log.cut_end if recovered else last.log.end
+    end = known if recovered else last.found_end
     if end is None:
         return
-    start = one.partition.log_start
     field, path = "log_start_offset", one.partition.path
     if end < start:
         logs = [segment.files.log for segment in segments]
         done.deletes += logs
-        done.findings.append(catalogue.LOG_START_BEYOND_END.finding(path, None, field, end, start))
+        told = catalogue.LOG_START_BEYOND_END.finding(path, None, field, end, start)
+        mended = not recovered and known >= start and IndexKind.OFFSET in last.fate.written
+        done.findings.append(replace(told, mended_by=IndexKind.OFFSET.value if mended else None))
         return
-    if end < segments[-1].end:
+    if end < known:
         done.deletes += [path for at, path in one.partition.snapshots.items() if at > end]
     if one.partition.clean and one.epochs and one.epochs[0][1] < start:
         expected = f"{one.epochs[0][1]} or less, by {CHECKPOINT}"

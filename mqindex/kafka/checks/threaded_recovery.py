@@ -19,22 +19,24 @@ __all__ = ["recover_with_threads"]
 _WORTH_A_THREAD: Final = 64 << 20  # bytes
 
 
-def recover_with_threads(segment: LogSegment, threads: int, recover: Callable[..., Recovered]) -> Recovered:
+def recover_with_threads(
+    segment: LogSegment, threads: int, recover: Callable[..., Recovered], *, past_damage: bool
+) -> Recovered:
     """`recover(check_crc=True)`; a large log is recovered by its headers while threads, if they can be started, compare
     the checksums.
     """
     threads = min(threads, segment.size // _WORTH_A_THREAD)
     if threads > 1:
-        made = recover(check_crc=False)
-        if _checksums_hold(segment, made, threads):
+        made = recover(check_crc=False, past_damage=past_damage)
+        if not made.damage and _checksums_hold(segment, made, threads):
             return made
-    return recover(check_crc=True)
+    return recover(check_crc=True, past_damage=past_damage)
 
 
 def _checksums_hold(segment: LogSegment, made: Recovered, threads: int) -> bool:
     positions = np.frombuffer(made.offset_index, IndexKind.OFFSET.entry)["position"]
     inner = [int(positions[len(positions) * n // threads]) for n in range(1, threads) if len(positions)]
-    cuts = sorted({0, *inner, made.valid_bytes})
+    cuts = sorted({0, *inner, made.end_bytes})
     log = segment.log_bytes()
     try:
         with ThreadPoolExecutor(threads, thread_name_prefix="mqindex-crc") as pool:

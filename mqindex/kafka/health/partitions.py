@@ -45,7 +45,7 @@ def partition_of(done: DiagnosedPartition, offsets: KnownOffsets) -> PartitionHe
     rows = np.concatenate([np.empty(0, STRETCH), *(one.tally.stretches for one in counted)])
     times = [one.max_timestamp for one in counted]
     segments = [segment_of(one) for one in done.segments]
-    ends = [one.last_offset for one in done.segments if one.last_offset is not None]
+    ends = [one.log.last_offset for one in done.segments if one.log.last_offset is not None]
     epochs = _leader_epochs(done.segments)
     return PartitionHealth(
         name=Text.of(partition.name),
@@ -90,7 +90,7 @@ def totals_of(done: DiagnosedPartition) -> Totals:
         segments=len(done.segments),
         unread=sum(one.counted is None for one in done.segments),
         bytes=done.partition.bytes,
-        batches=sum(one.batches for one in done.segments),
+        batches=sum(one.log.batches for one in done.segments),
         records=sum(int(one.tally.counts["codecs"]["records"].sum()) for one in _counted(done)),
     )
 
@@ -194,14 +194,16 @@ def _transactions(done: Replayed, counts: Any, segments: Sequence[CheckedSegment
         listed=tuple(OpenTransaction(producer, offset) for producer, offset in oldest),
         batches=int(counts["transactional"] - counts["control"]),
         control_batches=int(counts["control"]),
-        whole=all(one.readable for one in segments),
+        whole=all(one.log.readable for one in segments),
     )
 
 
 def _leader_epochs(segments: Sequence[CheckedSegment]) -> tuple[LeaderEpoch, ...]:
     found: list[LeaderEpoch] = []
     for one in segments:
-        for epoch, offset in zip(one.epochs["leader_epoch"].tolist(), one.epochs["base_offset"].tolist(), strict=True):
+        for epoch, offset in zip(
+            one.log.epochs["leader_epoch"].tolist(), one.log.epochs["base_offset"].tolist(), strict=True
+        ):
             if not found or found[-1].epoch != epoch:
                 found.append(LeaderEpoch(epoch, offset))
     return tuple(found)

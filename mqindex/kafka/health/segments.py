@@ -27,16 +27,16 @@ def segment_of(one: CheckedSegment) -> SegmentHealth:
     modified = None if counted is None else counted.modified
     return SegmentHealth(
         base_offset=one.files.base_offset,
-        last_offset=one.last_offset,
+        last_offset=one.log.last_offset,
         bytes=0 if counted is None else counted.log_bytes,
-        batches=one.batches,
+        batches=one.log.batches,
         records=int(stretches["records"].sum()),
         min_timestamp=min(least, default=None),
         max_timestamp=greatest,
         retention_timestamp=greatest if time_index.entries else modified,
         modified=modified,
-        cut=one.cut,
-        refusal=one.refusal,
+        cut=one.log.cut,
+        refusal=one.log.refusal,
         offset_index=_index_of(one, IndexKind.OFFSET),
         time_index=time_index,
         transaction_index=_index_of(one, IndexKind.TRANSACTION),
@@ -53,7 +53,7 @@ def _index_of(one: CheckedSegment, kind: IndexKind) -> IndexHealth:
         return IndexHealth("unknown", None, None)
     size = one.counted.index_bytes.get(kind)
     entries = None if size is None else one.counted.entries.get(kind)
-    if kind in one.wrong:
+    if kind in one.fate.wrong:
         return IndexHealth("wrong" if size is not None else "missing", size, entries)
     place = one.files.place_of(kind)
     if any(finding.path == place and finding.severity == "error" for finding in one.findings):

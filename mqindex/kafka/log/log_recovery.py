@@ -19,7 +19,7 @@ def run_with_checksums(made: Recovered, whole: Callable[[], object]) -> None:
     running = True
     while running:
         whole()
-        running = made.run(made.valid_bytes + WINDOW)
+        running = made.run(made.end_bytes + WINDOW)
 
 
 def run_by_headers(made: Recovered, fd: int, whole: Callable[[], object]) -> None:
@@ -31,8 +31,8 @@ def run_by_headers(made: Recovered, fd: int, whole: Callable[[], object]) -> Non
     while True:
         if reads < 0:
             whole()
-        position, batches = made.valid_bytes, made.batches
+        position, batches = made.end_bytes, made.batches
         if not made.run(stop, reads):
             return
-        large = made.valid_bytes - position > _LARGE_BATCH * (made.batches - batches)
-        stop, reads = made.valid_bytes + WINDOW, fd if large else -1
+        large = made.end_bytes - position > _LARGE_BATCH * (made.batches - batches)
+        stop, reads = made.end_bytes + WINDOW, fd if large else -1

@@ -191,6 +191,7 @@ class LogSegment(SegmentSearch, Closable):
         kafka_version: str | None = None,
         check_crc: bool = True,
         stretch: int = 0,
+        past_damage: bool = False,
     ) -> Recovered:
         """What a broker's recovery of this log would write. Nothing is written here.
 
@@ -201,6 +202,9 @@ class LogSegment(SegmentSearch, Closable):
         kafka_version : str or None; None: as 4.4. Up to 1.1 the offset index gets first offsets.
         check_crc : bool; False: batches with a wrong checksum count as good
         stretch : int, bytes; the batches are counted in the same pass, in groups of so much log. 0: they are not
+        past_damage : bool; True: not what a broker does: go on at the next good batch behind a bad one. All that is
+            returned but `valid_bytes`, `truncated_bytes` and `fault` is of all good batches then, `damage` says where
+            they do not follow each other, and the first behind bytes that no length leads over has an entry
 
         Returns
         -------
@@ -220,7 +224,7 @@ class LogSegment(SegmentSearch, Closable):
         made = Recovered(
             self.log_bytes(), self.base_offset, index_interval_bytes=index_interval_bytes,
             max_index_size=max_index_size, check_crc=check_crc, first_offset=first_offset, path=self.path,
-            stretch=stretch,
+            stretch=stretch, past_damage=past_damage,
         )  # fmt: skip
         if check_crc:
             run_with_checksums(made, self.log_bytes)

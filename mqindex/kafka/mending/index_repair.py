@@ -45,18 +45,19 @@ def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: 
     backup = run_one(engine, _prepare, tuple(needed), "prepare the backup")
     files = sum(len(each.kinds - each.removed) for _, repairs in planned for each in repairs)
     announce(engine, f"writes {plural(files, 'index file')}")
-    written: set[str] = set()
     for start in range(0, len(planned), _AT_ONCE):
         some = planned[start : start + _AT_ONCE]
         with scratches_in(engine, [one.partition.path for one, _ in some]) as (seeing, scratches):
             exchanges = _build(seeing, some, scratches, backup, report)
-            written |= {os.path.join(each.root, change.name) for each in exchanges for change in each.changes}
-            if written:
+            if any(each.changes for each in exchanges):
                 report.backup = os.path.join(report.path, *([] if diagnosis.survey.single else ["*"]), backup)
             placed = seeing.map(exchange_files, exchanges, name="put files in place")
         report.out_files += [path for paths in placed for path in paths]
     report.files = len(report.out_files)
-    report.findings = [_after_repair(finding, written) for finding in report.findings]
+    cut = [segment for segment in diagnosis.segments() if segment.fate.removed]
+    logs = {segment.files.log for segment in cut}
+    report.findings = [_after_repair(finding) for finding in report.findings if finding.path not in logs]
+    report.findings += itertools.chain.from_iterable(segment.afterwards for segment in cut)
 
 
 def _sweep(partitions: tuple[str, ...]) -> None:
@@ -140,8 +141,8 @@ def _report_recovered(report: RepairReport, segments: Sequence[RecoveredSegment]
     report.findings += [one for one in found if (one.path, one.at) not in known]
 
 
-def _after_repair(finding: Finding, written: set[str]) -> Finding:
-    """A finding of a file that was written anew stays in the report, as an info."""
-    if finding.severity == "info" or finding.path not in written:
+def _after_repair(finding: Finding) -> Finding:
+    """A finding that this repair has mended stays in the report, as an info."""
+    if finding.severity == "info" or finding.mended_by is None:
         return finding
     return replace(finding, severity="info", hint="repaired")

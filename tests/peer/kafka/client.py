@@ -103,6 +103,13 @@ class Client(Conversation):
         """Timestamp and offset for each of the times; twice -1: none."""
         return [(int(time), int(offset)) for offset, time in self.ask(["times", topic, *map(str, times)])]
 
+    def probe(self, topic: str, offsets: Sequence[int], times: Sequence[int]) -> list[str]:
+        """Of a damaged log: the first record's offset at each of the offsets, and at each of the times; "-1": none; or
+        the name of what the client's library throws.
+        """
+        numbers = map(str, (*offsets, *times))
+        return [answer for (answer,) in self.ask(["probe", topic, str(len(offsets)), *numbers])]
+
     def special_offsets(self, topic: str) -> list[tuple[int, int]]:
         """Timestamp and offset of list-offsets' -1 (end), -2 (start) and -3 (largest timestamp)."""
         return [(int(time), int(offset)) for offset, time in self.ask(["special", topic])]

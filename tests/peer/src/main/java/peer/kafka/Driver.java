@@ -47,6 +47,8 @@ public final class Driver implements Conversation.Partner {
                 return reader.consume(rest.get(0), rest.get(1));
             case "seek":
                 return reader.seek(rest.get(0), rest.get(1), rest.subList(2, rest.size()));
+            case "probe":
+                return reader.probe(rest.get(0), Integer.parseInt(rest.get(1)), rest.subList(2, rest.size()));
             case "times":
                 return reader.times(rest.get(0), rest.subList(1, rest.size()));
             default:

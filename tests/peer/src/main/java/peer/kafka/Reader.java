@@ -11,6 +11,7 @@ import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -19,6 +20,7 @@ import peer.Words;
 /** A consumer for each isolation level, over partition 0 of a topic. */
 final class Reader {
     private static final Duration PATIENCE = Duration.ofSeconds(1);
+    private static final Duration BRIEFLY = Duration.ofMillis(200);
 
     private final String address;
     private final Map<String, KafkaConsumer<byte[], byte[]>> consumers = new HashMap<>();
@@ -59,6 +61,41 @@ final class Reader {
             rows.add(Words.row(first));
         }
         return rows;
+    }
+
+    /**
+     * Of a damaged log, the first record at or behind each of the first {@code seeks} numbers, and at or after each of
+     * the other ones, which are times; -1: none, or the name of what was thrown.
+     */
+    List<List<String>> probe(String topic, int seeks, List<String> numbers) {
+        TopicPartition partition = new TopicPartition(topic, 0);
+        KafkaConsumer<byte[], byte[]> consumer = on(partition, "read_uncommitted");
+        List<List<String>> rows = new ArrayList<>();
+        for (int i = 0; i < numbers.size(); i++) {
+            long number = Long.parseLong(numbers.get(i));
+            try {
+                rows.add(Words.row(i < seeks ? first(consumer, partition, number) : atTime(consumer, partition, number)));
+            } catch (KafkaException failure) {
+                rows.add(Words.row(failure.getClass().getSimpleName()));
+            }
+        }
+        return rows;
+    }
+
+    private static long first(KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition, long offset) {
+        consumer.seek(partition, offset);
+        for (int i = 0; i < 5; i++) {
+            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(BRIEFLY)) {
+                return record.offset();
+            }
+        }
+        return -1;
+    }
+
+    private static long atTime(KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition, long time) {
+        OffsetAndTimestamp found =
+            consumer.offsetsForTimes(Collections.singletonMap(partition, time), PATIENCE).get(partition);
+        return found == null ? -1 : found.offset();
     }
 
     /** {@code offsetsForTimes}: offset and timestamp, or twice -1, for each of the times. */

@@ -1,0 +1,100 @@
+"""Where a log is damaged, with good batches behind: found by a recovery that goes on, as no broker's does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.kafka_recovery import Recovered
+from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError
+from mqindex.kafka.log.batches import batches_reach
+from mqindex.kafka.log.log_segment import LogSegment
+
+__all__ = ["UNKNOWN", "Damage", "damage_in", "good_batches", "recovered_past_damage", "served_batches", "stretches"]
+
+UNKNOWN: Final = -(2**63)  # an offset or a time of a batch that cannot be believed
+_ENDLESS: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """The bytes [at, end) of a log, which are no good batch, and the offsets [first, last] that are lost with them.
+
+    `fault`: of the bad batch there. `passed`: its length leads a reader to `end`. `batches`, `records`: good ones
+    behind; none: it is the end of the log, and where its offsets end is not known.
+    """
+
+    at: int
+    end: int
+    first: int
+    last: int
+    passed: bool
+    fault: tuple[str, int, str, str, str]
+    batches: int = 0
+    records: int = 0
+
+
+def recovered_past_damage(recover: Callable[..., Recovered]) -> tuple[Recovered, bool]:
+    """`recover(past_damage=True)`; where batches behind damage contradict those before, or fill an index, the result of
+    a recovery that ends at it. And whether it does so.
+    """
+    try:
+        return recover(past_damage=True), False
+    except (OffsetOverflowError, OutOfOrderError, IndexFullError):
+        made = recover(past_damage=False)  # which fails too where it meets the same before
+        return made, True
+
+
+def damage_in(segment: LogSegment, made: Recovered) -> tuple[Damage, ...]:
+    """In the log's order. What follows the last good batch is one where its lengths lead to the log's end."""
+    found = [
+        Damage(fault[1], end, before + 1, following - 1, passed, fault, made.batches - batches, made.records - records)
+        for fault, end, batches, records, before, following, passed in made.damage
+    ]
+    at, fault = made.end_bytes, made.end_fault
+    if fault is not None and batches_reach(segment.log_bytes(), at, segment.size, check_crc=False):
+        last = segment.base_offset - 1 if made.last_offset is None else made.last_offset
+        found.append(Damage(at, segment.size, last + 1, _ENDLESS, True, fault))
+    return tuple(found)
+
+
+def stretches(damage: Sequence[Damage], stop: int) -> Iterator[tuple[int, int, Damage | None]]:
+    """(begin, end, None) of good batches that follow each other, up to a position, and each damage between them."""
+    at = 0
+    for one in damage:
+        if at < one.at:
+            yield at, one.at, None
+        yield one.at, one.end, one
+        at = one.end
+    if at < stop:
+        yield at, stop, None
+
+
+def good_batches(segment: LogSegment, damage: Sequence[Damage], stop: int) -> Iterator[npt.NDArray[Any]]:
+    """The good batches that begin before a position, a few thousand at a time."""
+    for begin, end, bad in stretches(damage, stop):
+        if bad is None:
+            yield from segment.batch_arrays(begin, end, check_crc=False)
+
+
+def served_batches(segment: LogSegment, damage: Sequence[Damage], stop: int) -> Iterator[npt.NDArray[Any]]:
+    """All batches that a broker finds by their lengths, a few thousand at a time; of bad ones only the position counts:
+    their offsets and times are `UNKNOWN`.
+    """
+    for begin, end, bad in stretches(damage, stop):
+        if bad is None:
+            yield from segment.batch_arrays(begin, end, check_crc=False)
+        elif bad.passed:
+            yield from map(_without_content, segment.batch_arrays(begin, end, check_crc=False))
+
+
+def _without_content(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    rows = np.array(rows)
+    for name in ("base_offset", "last_offset", "max_timestamp"):
+        rows[name] = UNKNOWN
+    rows["magic"] = 2
+    return rows

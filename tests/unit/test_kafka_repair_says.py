@@ -1,0 +1,63 @@
+"""The errors that a repair reports are those that the next verify finds, whatever is damaged, and `ok` too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.kafka import repair, verify
+from mqindex.report import Report
+from tests.support.kafka_damage import DAMAGE, INTERVAL, LOG_DAMAGE, STOPS, filled_log_dir
+from tests.support.kafka_log_dir import ONE
+
+HOW: dict[str, Any] = {"index_interval_bytes": INTERVAL, "engine": ONE}
+WITH_OTHERS = [f"log {name} {where}" for name in LOG_DAMAGE for where in ("middle", "newest")] + list(STOPS)
+OTHERS = ("index lost", "index noise", "timeindex lost", "txnindex lost", "index directory", "txnindex noise")
+
+
+def errors(report: Report) -> set[tuple[str, str | None]]:
+    return {(one.kind, one.path) for one in report.findings if one.severity == "error"}
+
+
+def check(log_dir: Path, **how: Any) -> None:
+    said = repair(log_dir, **HOW, **how)
+    found = verify(log_dir, **HOW)
+    assert errors(said) == errors(found)
+    assert said.ok is found.ok
+    assert repair(log_dir, **HOW, **how).actions == [], "one repair does it"
+
+
+def test_a_log_dir_that_is_whole_is_whole(tmp_path: Path) -> None:
+    assert verify(filled_log_dir(tmp_path), **HOW).findings == []
+
+
+@pytest.mark.parametrize("stop", ["clean", "unclean"])
+@pytest.mark.parametrize("name", DAMAGE)
+def test_of_every_damage(name: str, stop: str, tmp_path: Path) -> None:
+    log_dir = filled_log_dir(tmp_path)
+    DAMAGE[name](log_dir)
+    if stop == "unclean":
+        (log_dir / ".kafka_cleanshutdown").unlink(missing_ok=True)
+        (log_dir / "recovery-point-offset-checkpoint").write_text("0\n1\ntopic 0 30\n")
+    check(log_dir)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("name", WITH_OTHERS)
+def test_of_two_damages(name: str, other: str, tmp_path: Path) -> None:
+    log_dir = filled_log_dir(tmp_path)
+    DAMAGE[name](log_dir)
+    DAMAGE[f"{other} {'middle' if 'middle' in name else 'newest'}"](log_dir)
+    check(log_dir)
+
+
+@pytest.mark.parametrize("other", [None, *OTHERS])
+@pytest.mark.parametrize("name", [name for name in WITH_OTHERS if name not in STOPS])
+def test_where_the_log_is_to_be_cut(name: str, other: str | None, tmp_path: Path) -> None:
+    log_dir = filled_log_dir(tmp_path)
+    DAMAGE[name](log_dir)
+    if other is not None:
+        DAMAGE[f"{other} {name.rsplit(maxsplit=1)[-1]}"](log_dir)
+    check(log_dir, cut_damaged=True)
