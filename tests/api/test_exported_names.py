@@ -156,7 +156,9 @@ SIGNATURES = {
     "mqindex.kafka.verify": f"directory, *, deep=False, {PARTITION_OPTIONS}, engine=None",
     "mqindex.kafka.report": f"directory, *, deep=False, {PARTITION_OPTIONS}, engine=None",
     "mqindex.kafka.rebuild": f"directory, out, *, overwrite=False, {PARTITION_OPTIONS}, engine=None",
-    "mqindex.kafka.repair": f"directory, *, deep=False, dry_run=False, {PARTITION_OPTIONS}, engine=None",
+    "mqindex.kafka.repair": (
+        f"directory, *, deep=False, dry_run=False, cut_damaged=False, {PARTITION_OPTIONS}, engine=None"
+    ),
     "mqindex.kafka.undo_repair": "directory, backup",
     "mqindex.rocketmq.undo_repair": "store, backup",
     "mqindex.rocketmq.key_hash": "key",

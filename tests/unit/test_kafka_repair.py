@@ -957,7 +957,7 @@ def test_an_unfinished_exchange_of_the_broker_is_left_to_it(tmp_path: Path) -> N
 def test_checksums_compared_side_by_side_find_the_same(
     workers: int, partition: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqindex.kafka.checks.threaded_recovery._WORTH_A_THREAD", 100)
+    monkeypatch.setattr("mqindex.kafka.checks.segment_log._WORTH_A_THREAD", 100)
     for path in list(partition.iterdir()):
         if not path.name.startswith(f"{10:020d}."):
             path.unlink()
@@ -984,7 +984,7 @@ def test_checksums_are_compared_where_no_thread_can_be_started(
     def refused(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("mqindex.kafka.checks.threaded_recovery._WORTH_A_THREAD", 100)
+    monkeypatch.setattr("mqindex.kafka.checks.segment_log._WORTH_A_THREAD", 100)
     monkeypatch.setattr(threading.Thread, "start", refused)
     for path in list(partition.iterdir()):
         if not path.name.startswith(f"{10:020d}."):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +24,8 @@ from mqindex.kafka.checks.log_check import (
     refused,
 )
 from mqindex.kafka.checks.segment_count import Counting
-from mqindex.kafka.checks.threaded_recovery import recover_with_threads
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.log.batches import batch_rows
+from mqindex.kafka.log.batches import batch_rows, batches_reach
 from mqindex.kafka.log.log_damage import Damage, damage_in, recovered_past_damage
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
@@ -33,6 +35,9 @@ from mqindex.kafka.partition.transactions import EVENT, events_of
 from mqindex.report import Finding
 
 __all__ = ["CheckedLog", "SegmentCheck", "checked_log", "events_in", "recovered", "refused_log"]
+
+
+_WORTH_A_THREAD: Final = 64 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +156,7 @@ def recovered(segment: LogSegment, check: SegmentCheck) -> tuple[Recovered, bool
         stretch=0 if check.counting is None else check.counting.stretch,
     )
     if options.check_crc:
-        recover = partial(recover_with_threads, segment, check.threads, recover)
+        recover = partial(_recover_with_threads, segment, check.threads, recover)
     else:
         recover = partial(recover, check_crc=False)
     return recovered_past_damage(recover)
@@ -161,3 +166,29 @@ def events_in(segment: LogSegment, made: Recovered, log_start: int = 0) -> npt.N
     """The events of a segment, with the markers read from its log."""
     rows = batch_rows([made.transactional])
     return events_of(rows, segment.log_bytes(), log_start) if len(rows) else np.empty(0, EVENT)
+
+
+def _recover_with_threads(
+    segment: LogSegment, threads: int, recover: Callable[..., Recovered], *, past_damage: bool
+) -> Recovered:
+    """`recover(check_crc=True)`; a large log is recovered by its headers while threads, if they can be started, compare
+    the checksums.
+    """
+    threads = min(threads, segment.size // _WORTH_A_THREAD)
+    if threads > 1:
+        made = recover(check_crc=False, past_damage=past_damage)
+        if not made.damage and _checksums_hold(segment, made, threads):
+            return made
+    return recover(check_crc=True, past_damage=past_damage)
+
+
+def _checksums_hold(segment: LogSegment, made: Recovered, threads: int) -> bool:
+    positions = np.frombuffer(made.offset_index, IndexKind.OFFSET.entry)["position"]
+    inner = [int(positions[len(positions) * n // threads]) for n in range(1, threads) if len(positions)]
+    cuts = sorted({0, *inner, made.end_bytes})
+    log = segment.log_bytes()
+    try:
+        with ThreadPoolExecutor(threads, thread_name_prefix="mqindex-crc") as pool:
+            return all(pool.map(lambda piece: batches_reach(log, *piece), pairwise(cuts)))
+    except RuntimeError:  # the system allows no more threads
+        return False
