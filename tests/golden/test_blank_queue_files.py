@@ -94,3 +94,14 @@ def test_the_only_file_of_a_queue_stays_as_its_name_has_the_next_offset(store: P
     repair(store)
     assert only.exists()
     assert [(one.severity, one.kind) for one in verify(store).findings if one.path == str(only)] == [("warning", KIND)]
+
+
+@pytest.mark.parametrize(
+    ("empty", "severity"), [("00000000000000000000", "error"), ("00000000000000002000", "warning")]
+)
+def test_an_empty_file_is_ignored_only_as_the_last_one(store: Path, empty: str, severity: str) -> None:
+    """It was said on one screen that no 5.5.0 starts with it, and that the broker ignores it."""
+    (store / QUEUE / empty).write_bytes(b"")
+    report = verify(store, broker_version="5.5.0")
+    assert starts(report) is (severity == "warning")
+    assert [one.severity for one in report.findings if one.kind == "stray-queue-file"] == [severity]

@@ -105,11 +105,15 @@ def file_findings(
 
 def _stray(one: Skipped, version: Version) -> Finding:
     """What is not the queue's: up to 5.0 no broker starts; 5.1 and later skip a directory, 5.1.3 an empty file."""
-    harmless = version >= (
-        (5, 1) if disk.is_directory(one.path) else (5, 1, 3) if one.reason == "an empty file" else (99,)
-    )
+    harmless = version >= ((5, 1) if disk.is_directory(one.path) else (5, 1, 3) if _is_last_empty(one) else (99,))
     kind = catalogue.IGNORED_QUEUE_FILE if harmless else catalogue.STRAY_QUEUE_FILE
     return kind.finding(one.path, got=one.reason, who="a broker")
+
+
+def _is_last_empty(one: Skipped) -> bool:
+    """Whether it is a file without a byte, and the last of its directory by name: such a one is deleted."""
+    directory, name = os.path.split(one.path)
+    return one.reason == "an empty file" and name == max(os.listdir(directory))
 
 
 def _wrong_length(file: LogFile, file_size: int) -> Iterator[Finding]:
