@@ -15,7 +15,8 @@ from pathlib import Path
 
 __all__ = ["BUILT", "VERSIONS", "PeerError", "class_path", "exit_code", "java"]
 
-VERSIONS = {"rocketmq": ("4.9.3", "5.5.0"), "kafka": ("3.9.1", "4.1.0")}
+VERSIONS = {"rocketmq": ("4.9.3", "5.5.1"), "kafka": ("3.9.1", "4.1.0")}
+OTHERS = {"5.5.1": "5.5.0"}  # of the client and what else RocketMQ did not release again
 PROJECT = Path(__file__).parent
 BUILT = PROJECT.parents[1] / "build" / "peer"
 CAUSES = re.compile(
@@ -59,6 +60,7 @@ def _package(broker: str, version: str, target: Path) -> None:
     if maven is None:
         raise PeerError("Maven (mvn) was not found; it fetches the real brokers, and `./dev test` installs it")
     properties = [f"-P{broker}", f"-Dpeer.version={version}", f"-Dpeer.directory={target}"]
+    properties += [f"-Dpeer.others={OTHERS.get(version, version)}"]
     command = [maven, "-q", "-B", "-f", str(PROJECT / "pom.xml"), *properties, "package"]
     target.mkdir(parents=True, exist_ok=True)
     for offline in (["-o"], []):  # what an earlier build fetched is enough, whatever the network does

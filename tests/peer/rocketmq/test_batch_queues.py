@@ -15,7 +15,7 @@ from tests.peer.rocketmq.broker import Broker, Peer
 from tests.peer.rocketmq.client import Outgoing
 from tests.support.tree import queue_bytes
 
-VERSION = "5.5.0"
+VERSION = "5.5.1"
 QUEUES = [("Batched", 0), ("Batched", 1), ("Plain", 0), ("Plain", 1)]
 Consumed = dict[tuple[str, int], list[tuple[int, bytes]]]
 

@@ -16,7 +16,7 @@ from tests.peer.maven import PeerError
 from tests.peer.rocketmq.broker import Broker, Peer
 from tests.peer.rocketmq.client import Outgoing
 
-VERSION = "5.5.0"
+VERSION = "5.5.1"
 DERIVED = ("compaction", "consumequeue", "index")
 Consumed = list[tuple[int, bytes]]
 

@@ -103,7 +103,7 @@ def ask(store: Served) -> None:
         assert message.uniq_key is not None
         store.by_unique_key[message.uniq_key] = places(client.query_unique_key(message.topic, message.uniq_key))
     store.by_offset_id = {
-        offset_id: client.view("OurOrders", offset_id).phy_offset
+        offset_id: client.view(store.put[at].topic, offset_id).phy_offset
         for at, offset_id in store.msg_ids.items()
         if store.put[at].topic != "OurLater"
     }

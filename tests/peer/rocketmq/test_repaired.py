@@ -44,13 +44,13 @@ def test_queues_in_rocksdb_are_recognised(peers: dict[str, Peer], say_proven: Ca
         ("rocks", {"storeType": "defaultRocksDB"}),
         ("rocks-apart", {"storeType": "defaultRocksDB", "useSeparateStorePathForRocksdbCQ": "true"}),
     ):
-        broker = peers["5.5.0"].broker(name, settings)
+        broker = peers["5.5.1"].broker(name, settings)
         broker.launch()
         broker.wait_until_ready()
         broker.create_topic("Rocks")
         dismiss_all([broker])
         leaves_alone(broker)
-    say_proven("RocketMQ 5.5.0: consume queues in RocksDB are recognised, and nothing is written among them")
+    say_proven("RocketMQ 5.5.1: consume queues in RocksDB are recognised, and nothing is written among them")
 
 
 def leaves_alone(broker: Broker) -> None:

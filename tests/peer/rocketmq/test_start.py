@@ -18,7 +18,7 @@ from tests.peer.rocketmq.process import start
 from tests.support.golden import case
 from tests.support.index_entries import entries_of
 
-STORES = {"4.9.3": "basic-493", "5.5.0": "basic-550"}
+STORES = {"4.9.3": "basic-493", "5.5.1": "basic-550"}
 
 
 def log_files(store: Path) -> list[Path]:
