@@ -70,6 +70,16 @@ class Broker:
         known = self.least >= since and (until is None or self._is_before(until))
         return True if known else None
 
+    def split(self, *rules: Rule) -> tuple[Broker, ...]:
+        """It in parts, the oldest first: of each it is known whether it does what the rules say.
+
+        >>> Broker((5,)).split(Rule("waits", "4.5", "5.2", ""), Rule("counts", "5.4", None, ""))
+        (Broker(least=(5,), below=(5, 2)), Broker(least=(5, 2), below=(5, 4)), Broker(least=(5, 4), below=None))
+        """
+        changes = sorted({numbers_of(release) for rule in rules for release in rule.thresholds})
+        inside = [at for at in changes if self.least < at and not self._is_before(at)]
+        return tuple(Broker(*part) for part in zip([self.least, *inside], [*inside, self.below], strict=True))
+
     def _is_before(self, version: Version) -> bool:
         """Whether every version that it may have is before that one."""
         return self.below is not None and self.below <= (*version, 0) and self.least < version

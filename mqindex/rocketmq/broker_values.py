@@ -12,6 +12,7 @@ from typing import Final
 
 from mqindex.report import Value
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.brokers import TEXTS_TRIMMED
 
 __all__ = ["FLUSH_DISK_TYPES", "NUMBERS", "SETTINGS", "as_taken"]
 
@@ -60,7 +61,7 @@ def as_taken(
 ) -> tuple[dict[str, str], list[tuple[str, Value]]]:
     """The settings that a broker has of a broker.conf, and those among them that are not what is written there.
 
-    What is ignored is left out. `trims`: whether the broker is one from 5.2.0 on; None: it is not known.
+    What is ignored is left out. `trims`: of brokers.TEXTS_TRIMMED; None: it is not known.
 
     >>> as_taken({"maxIndexNum": "4M", "maxHashSlotNum": "+7"}, "broker.conf", trims=None)[0]
     {'maxHashSlotNum': '+7'}
@@ -91,7 +92,7 @@ def _trimmed(name: str, said: str, trims: bool | None) -> str:
     plain = said.strip(_TRIMMED)
     if trims is None and said != plain:
         raise ValueError(
-            f"{name}: a broker before 5.2.0 keeps the blank before or after {said!r:.60}, later ones remove it; "
-            "broker_version= (--broker-version) says which it is"
+            f"{name}: a broker before {TEXTS_TRIMMED.since} keeps the blank before or after {said!r:.60}, later ones "
+            "remove it; broker_version= (--broker-version) says which it is"
         )
     return plain if trims else said

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
+from mqindex._rules import Broker
 from mqindex.columns.limits import several
 from mqindex.errors import MQIndexError, may_be_a_name, path_of
 from mqindex.report import Value
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.broker_values import NUMBERS
+from mqindex.rocketmq.brokers import LOG_IN_PLACES, LOG_IN_ROOT, ROCKSDB, TAGS_INDEXED, broker_of
 from mqindex.rocketmq.settings import Config, blamed_on, read_settings, whole_setting
 
 __all__ = [
@@ -24,19 +26,11 @@ __all__ = [
     "Config",
     "StoreArguments",
     "StoreOptions",
-    "Version",
     "given_directories",
     "parse_delay_levels",
-    "parse_version",
     "store_options",
-    "tags_indexed",
 ]
 
-Version = tuple[int, int, int]
-_TAGS_SINCE = (5, 4)
-_LOG_IN_PLACES_SINCE = (4, 9, 2)
-_LOG_IN_ROOT_SINCE = (4, 9, 4)
-_ROCKSDB_SINCE = (5, 2)
 _GEOMETRY = ("hash_slot_num", "index_num")
 _NUMBERS: Final = {  # fields, by the broker's names
     "hash_slot_num": "maxHashSlotNum",
@@ -104,6 +98,11 @@ class StoreOptions:
     unlike: tuple[tuple[str, Value], ...] = ()
 
     @property
+    def broker(self) -> Broker:
+        """The broker, as far as it was given."""
+        return broker_of(self.broker_version)
+
+    @property
     def index(self) -> str:
         """The directory of the index files."""
         return os.path.join(self.root, "index")
@@ -130,19 +129,18 @@ class StoreOptions:
         Source: RocketMQ 4.9.3 and 5.5.0 `DefaultMessageStore.CommitLogDispatcherBuildIndex`; before 5.4 there is no
         indexFileWriteEnable. An index in RocksDB (indexRocksDBEnable) comes beside the files, not in their place.
         """
-        old = self.broker_version is not None and not tags_indexed(self.broker_version)
-        names = INDEX_SWITCHES[:1] if old else INDEX_SWITCHES
+        names = INDEX_SWITCHES[:1] if self.broker.does(TAGS_INDEXED) is False else INDEX_SWITCHES
         return next((name for name in names if _switch(name, self.setting(name, "true")) is False), None)
 
     @property
     def queues_in_rocksdb(self) -> bool:
-        """Whether the broker keeps its consume queues in RocksDB (5.2 and later, `MessageStoreConfig.storeType`)."""
+        """Whether the broker keeps its consume queues in RocksDB (`MessageStoreConfig.storeType`)."""
         return self.may_have_rocksdb and self.setting("storeType", "default").strip().lower() == "defaultrocksdb"
 
     @property
     def may_have_rocksdb(self) -> bool:
         """Whether the broker's version knows RocksDB, or is not known."""
-        return self.broker_version is None or parse_version(self.broker_version) >= _ROCKSDB_SINCE
+        return self.broker.does(ROCKSDB) is not False
 
     def setting(self, name: str, default: str) -> str:
         """A setting of the broker's configuration by the broker's own name, as text."""
@@ -193,15 +191,15 @@ def store_options(
     (1000, 8000, ('/store/commitlog',))
     """
     root = os.path.abspath(path_of("store", store))
-    version = None if broker_version is None else parse_version(broker_version)
-    settings, source, broker_conf, unlike = read_settings(config, version=version)
+    broker = broker_of(broker_version)
+    settings, source, broker_conf, unlike = read_settings(config, broker=broker)
     with blamed_on(broker_conf):
         said = _of_settings(settings)
-        _require_version(settings, broker_version)
+        _require_version(settings, broker)
         if commitlog is not None:
             log = _absolute(given_directories("commitlog", commitlog))
         else:
-            log = _configured_log(settings, version, whole=broker_conf is not None)
+            log = _configured_log(settings, broker, whole=broker_conf is not None)
             _require_own_log(root, log, settings.get("storePathRootDir"))
     short = dict(zip(_GEOMETRY, layout.given_geometry(hash_slot_num, index_num), strict=True))
     said |= {name: number for name, number in short.items() if number is not None}
@@ -240,15 +238,6 @@ def _of_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def tags_indexed(broker_version: str) -> bool:
-    """True for the brokers that index TAGS too (5.4.0 and later, RIP-82).
-
-    >>> tags_indexed("4.9.3"), tags_indexed("5.4"), tags_indexed("5.5.0")
-    (False, True, True)
-    """
-    return parse_version(broker_version) >= _TAGS_SINCE
-
-
 def parse_delay_levels(levels: str) -> tuple[int, ...]:
     """The delays of `messageDelayLevel` in ms: level 1 first (RocketMQ 4.9.3 `ScheduleMessageService.parseDelayLevel`).
 
@@ -264,17 +253,17 @@ def parse_delay_levels(levels: str) -> tuple[int, ...]:
     return tuple(delays)
 
 
-def _require_version(settings: Mapping[str, Any], broker_version: str | None) -> None:
+def _require_version(settings: Mapping[str, Any], broker: Broker) -> None:
     """Raise where only the version says whether a switch counts."""
     old, new = (_switch(name, settings.get(name)) for name in INDEX_SWITCHES)
-    if broker_version is None and old is not False and new is False:
+    if broker.does(TAGS_INDEXED) is None and old is not False and new is False:
         raise ValueError(
-            "indexFileWriteEnable: a broker before 5.4 does not read it and writes index files, later ones write none; "
-            "broker_version= (--broker-version) says which it is"
+            f"indexFileWriteEnable: a broker before {TAGS_INDEXED.since} does not read it and writes index files, "
+            "later ones write none; broker_version= (--broker-version) says which it is"
         )
 
 
-def _configured_log(settings: Mapping[str, Any], version: Version | None, *, whole: bool) -> tuple[str, ...]:
+def _configured_log(settings: Mapping[str, Any], broker: Broker, *, whole: bool) -> tuple[str, ...]:
     """The directories of the log that are set. `whole`: these are all settings that the broker has.
 
     Source: RocketMQ 4.9.3 `MessageStoreConfig`.
@@ -282,16 +271,16 @@ def _configured_log(settings: Mapping[str, Any], version: Version | None, *, who
     said = settings.get("storePathCommitLog")
     if said is None:
         root = settings.get("storePathRootDir")
-        old = whole and version is not None and version < _LOG_IN_ROOT_SINCE
+        old = whole and broker.does(LOG_IN_ROOT) is False
         if root and old and not _is_default_root(root):
             raise ValueError(
-                "storePathCommitLog: it is not set, and a broker before 4.9.4 then keeps its log in ~/store/commitlog, "
-                f"not in {root}; commitlog= (--commitlog) says where the log is"
+                f"storePathCommitLog: it is not set, and a broker before {LOG_IN_ROOT.since} then keeps its log "
+                f"in ~/store/commitlog, not in {root}; commitlog= (--commitlog) says where the log is"
             )
         return ()
     if not isinstance(said, (str, os.PathLike)):
         raise TypeError(f"storePathCommitLog: expected text, got {said!r:.60}; commitlog= takes several directories")
-    directories = _places(os.fspath(said), settings, version)
+    directories = _places(os.fspath(said), settings, broker)
     if not directories or any(part != part.strip() for part in directories):
         raise ValueError(
             f"storePathCommitLog: expected directories without blanks before or after their names, got {said!r:.60}: a "
@@ -317,18 +306,18 @@ def _require_own_log(root: str, log: tuple[str, ...], configured_root: Any) -> N
         )
 
 
-def _places(said: str, settings: Mapping[str, Any], version: Version | None) -> list[str]:
+def _places(said: str, settings: Mapping[str, Any], broker: Broker) -> list[str]:
     """The names in `said`: up to 4.9.1 a comma is a part of one. Without a comma no broker reads the others.
 
     Brokers of 4.9.2 and later 4.9 have an empty directory of the whole name too.
     Source: RocketMQ 4.9.1 and 4.9.2 `CommitLog`, `MultiPathMappedFileQueue`; 4.9.3 `DefaultMessageStore`.
     """
-    if "," in said and version is None and store.names_in(said):
+    if "," in said and broker.does(LOG_IN_PLACES) is None and store.names_in(said):
         raise ValueError(
-            f"storePathCommitLog: a broker before 4.9.2 has one directory {said}, which has files, later ones take the "
-            "comma for the end of a name; broker_version= (--broker-version) says which it is"
+            f"storePathCommitLog: a broker before {LOG_IN_PLACES.since} has one directory {said}, which has files, "
+            "later ones take the comma for the end of a name; broker_version= (--broker-version) says which it is"
         )
-    if "," not in said or (version is not None and version < _LOG_IN_PLACES_SINCE):
+    if "," not in said or broker.does(LOG_IN_PLACES) is False:
         return [said] if said else []
     both = f"{said},{settings.get('readOnlyCommitLogStorePaths') or ''}"
     return [part for part in both.split(",") if part]
@@ -381,26 +370,3 @@ def _switch(name: str, value: Any) -> bool | None:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def parse_version(version: str) -> Version:
-    """Its three numbers; the third is 0 if it is missing. `ValueError` for what is no version.
-
-    >>> parse_version("4.9.3"), parse_version("v5.4-SNAPSHOT")
-    ((4, 9, 3), (5, 4, 0))
-    """
-    if not isinstance(version, str):
-        raise TypeError(f"broker_version: expected a version like '4.9.3', got {version!r:.80}")
-    numbers = re.match(r"^[vV]?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:\.\d+)*(?:[-.].*)?$", version)
-    if numbers is None:
-        raise ValueError(f"broker_version: expected a version like '4.9.3', got {version!r:.80}")
-    return int(numbers[1]), int(numbers[2]), int(numbers[3] or 0)
-
-
-def version_text(version: Version) -> str:
-    """As people write it.
-
-    >>> version_text((5, 1, 0)), version_text((5, 1, 3))
-    ('5.1', '5.1.3')
-    """
-    return ".".join(map(str, version)).removesuffix(".0")

@@ -13,19 +13,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+from mqindex._rules import Broker
 from mqindex.columns.limits import no_whole_number, whole_number_from
 from mqindex.errors import BadMagicError, FormatError, MQIndexError, path_of
 from mqindex.files.regular import reading_text
 from mqindex.report import Value
 from mqindex.rocketmq.broker_values import NUMBERS, SETTINGS, as_taken
+from mqindex.rocketmq.brokers import MAPED_NAMES, TEXTS_TRIMMED
 
 __all__ = ["Config", "Settings", "blamed_on", "read_broker_conf", "read_settings", "whole_setting"]
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 
-_NAMES_SINCE = (4, 5, 2)  # as they are today
-_TRIMS_SINCE = (5, 2, 0)
-_OLD_NAMES: Final = {  # names that only brokers before 4.5.2 read: the later names
+_OLD_NAMES: Final = {  # names of MAPED_NAMES: the later names
     "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
     "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
 }
@@ -56,14 +56,13 @@ class Settings(NamedTuple):
     unlike: tuple[tuple[str, Value], ...] = ()
 
 
-def read_settings(config: Config | None, *, version: tuple[int, int, int] | None) -> Settings:
-    """The given settings. `version`: the broker's; None: it is not known.
+def read_settings(config: Config | None, *, broker: Broker) -> Settings:
+    """The given settings, as the broker reads them.
 
     `ValueError`: a misspelt name, or one that only some versions read; `BadMagicError`: a file of another kind. What
     the broker takes otherwise than it is written is a warning.
     """
-    old = None if version is None else version < _NAMES_SINCE
-    trims = None if version is None else version >= _TRIMS_SINCE
+    old, trims = broker.does(MAPED_NAMES), broker.does(TEXTS_TRIMMED)
     unlike: list[tuple[str, Value]] = []
     if config is None:
         return Settings({}, "given", None)
@@ -97,7 +96,7 @@ def _by_new_names(values: Mapping[str, Any], old: bool | None) -> dict[str, Any]
         said, later = whole_setting(name, values[name], least=1), values.get(new, NUMBERS[new])
         if old is None and said != whole_setting(new, later, least=1):
             raise ValueError(
-                f"{name}: only brokers before 4.5.2 read this name, later ones have {new}={later} "
+                f"{name}: only brokers {MAPED_NAMES.brokers} read this name, later ones have {new}={later} "
                 "here; broker_version= (--broker-version) says which it is"
             )
         if old:
@@ -213,7 +212,8 @@ def _refuse_blanks(values: Mapping[str, Any]) -> None:
         if name in SETTINGS and value != plain and plain.lower() != "false":
             raise ValueError(
                 f"{name}: expected no blank before or after the value, got {value!r}: a broker ignores such a number, "
-                "takes such a switch as off, and before 5.2.0 keeps the blank of a text; give what the broker has"
+                f"takes such a switch as off, and before {TEXTS_TRIMMED.since} keeps the blank of a text; give what "
+                "the broker has"
             )
 
 

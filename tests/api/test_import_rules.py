@@ -38,7 +38,7 @@ LEVELS = {
 }
 INSIDE = {  # the rooms of a room from the bottom to the top; modules without one of their own stand by themselves
     "rocketmq": [
-        {"catalogue", "layout", "store", "wrong_place"},
+        {"brokers", "catalogue", "layout", "store", "wrong_place"},
         {"broker_values", "options", "rocksdb", "settings"},
         {"metadata"},
         {"log"},

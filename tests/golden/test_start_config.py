@@ -150,7 +150,7 @@ def test_brokers_before_5_4_take_blanks_and_an_empty_array(text: str, names: tup
     for name in names:
         path = put(store, name, text, text)
         assert [starts(store, version) for version in (OLD, "5.3.3", NEW, None)] == [True, True, False, None]
-        assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "5.4 and later")]
+        assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "from 5.4 on")]
         assert "brokers before 5.4 take it" in (invalid(look(store))[0].hint or "")
         put(store, name, text, "{}")
         assert starts(store, None) is True
@@ -174,7 +174,7 @@ def test_blanks_instead_of_groups_stop_every_broker(store: Path) -> None:
 def test_what_came_with_5_0_stops_no_older_broker(name: str, store: Path) -> None:
     put(store, name, ZEROS, ZEROS)
     assert [starts(store, version) for version in (OLD, "5.0.0", None)] == [True, False, None]
-    assert [one.brokers for one in obstacles(store)] == ["5.0 and later"]
+    assert [one.brokers for one in obstacles(store)] == ["from 5.0 on"]
 
 
 def test_repair_leaves_them_as_errors(store: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_wheel_of_another_length_stops_5_x(size: int, store: Path) -> None:
     """The store was clean, and a broker said to start."""
     path = sparse(store / "timerwheel", size)
     assert [starts(store, version) for version in (OLD, "5.0.0", NEW, None)] == [True, False, False, None]
-    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "5.0 and later")]
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "from 5.0 on")]
     wrong = [(one.kind, one.path, one.expected, one.got) for one in look(store, NEW).findings]
     assert wrong == [("timer-wheel-length", str(path), WHEEL, size)]
     assert look(store, OLD).findings == look(store, NEW, config={"timerWheelEnable": "false"}).findings == []
@@ -370,7 +370,7 @@ def test_a_file_in_the_place_of_the_configuration_stops_5_x(store: Path) -> None
     config.touch()
     assert [starts(store, version) for version in (OLD, NEW, None)] == [True, False, None]
     assert starts(store, NEW, config={"timerWheelEnable": "false"}) is True
-    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(config), "5.0 and later")]
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(config), "from 5.0 on")]
     told = [(one.kind, one.path, one.got) for one in look(store, NEW).findings]
     assert told == [("not-a-directory", str(config), "a file")]
 
@@ -427,7 +427,7 @@ def test_a_directory_that_is_no_compacted_queue_stops_brokers_from_5_1_on(name: 
     path = compacted(store).with_name(name)
     path.mkdir()
     assert [starts(store, version) for version in ("5.0.0", "5.1.0", NEW, None)] == [True, False, False, None]
-    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "5.1 and later")]
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "from 5.1 on")]
     errors = [(one.kind, one.path) for one in look(store, NEW).findings if one.severity == "error"]
     assert errors == [("compaction-stray", str(path))]
     assert starts(store, NEW, config={"enableCompaction": "false"}) is True
@@ -448,7 +448,7 @@ def test_a_compacted_log_without_the_files_of_its_queue_is_a_question(store: Pat
     path = compacted(store)
     sparse(path / f"{4600:020d}", 4600)
     assert [starts(store, version) for version in ("5.0.0", NEW)] == [True, None]
-    assert [(one.path, one.brokers) for one in obstacles(store, NEW)] == [(str(path), "perhaps 5.1 and later")]
+    assert [(one.path, one.brokers) for one in obstacles(store, NEW)] == [(str(path), "perhaps from 5.1 on")]
     told = [(one.severity, one.path) for one in look(store, NEW).findings if one.kind == "compaction-unlike"]
     assert told == [("warning", str(path))]
 

@@ -11,6 +11,7 @@ import pytest
 
 from mqindex._native.log_extract import QueueTable
 from mqindex.files.mapped_file import MappedFile
+from mqindex.rocketmq.brokers import broker_of
 from mqindex.rocketmq.log.log_entries import NO_TAGS, FileWalk, LogSpan
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.options import store_options
@@ -25,7 +26,7 @@ def test_units_are_those_of_the_broker(name: str, tmp_path: Path) -> None:
     said = case(name)
     root = said.unpack(tmp_path)
     options = store_options(root, config=said.truth["config"])
-    rules = queue_rules(options, broker_version=said.version)
+    rules = queue_rules(options, broker=broker_of(said.version))
     found = units_of(root / "commitlog", rules.table())
     for queue in said.truth["consumeQueues"]:
         units = [[phy_offset, size, code] for phy_offset, size, code, *_ in queue["units"]]

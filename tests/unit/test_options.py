@@ -7,9 +7,10 @@ import os
 import pytest
 
 from mqindex.errors import FormatError, MQIndexError
+from mqindex.rocketmq.brokers import TAGS_INDEXED, broker_of
 from mqindex.rocketmq.log.commit_log import _places as written_to
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
-from mqindex.rocketmq.options import store_options, tags_indexed
+from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.settings import read_broker_conf
 
 
@@ -105,7 +106,7 @@ def test_the_blank_of_a_text_is_what_the_version_makes_of_it(tmp_path):
     with pytest.warns(UserWarning, match=r"flushDiskType: ASYNC_FLUSH, .*ignores 'SYNC_FLUSH '"):
         old = store_options("/s", config=conf, broker_version="5.1.4")
     assert flush_rules(old).sync is False
-    with pytest.raises(FormatError, match=r"flushDiskType: a broker before 5\.2\.0 keeps the blank.*--broker-version"):
+    with pytest.raises(FormatError, match=r"flushDiskType: a broker before 5\.2 keeps the blank.*--broker-version"):
         store_options("/s", config=conf)
 
 
@@ -248,4 +249,4 @@ def test_a_wrong_option_is_named(given, named):
     [("4.9.3", False), ("5.3.3", False), ("5.4.0", True), ("5.5.0-SNAPSHOT", True), ("V5_5".replace("_", "."), True)],
 )
 def test_tags_are_indexed_from_5_4_on(version, expected):
-    assert tags_indexed(version) is expected
+    assert broker_of(version).does(TAGS_INDEXED) is expected

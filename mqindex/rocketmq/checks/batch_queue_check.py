@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._rules import Broker
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
@@ -92,7 +93,7 @@ class BatchLook(NamedTuple):
     damaged: tuple[tuple[int, int], ...]
     compared: tuple[tuple[int, int], ...]
     file_size: int
-    broker_version: str
+    broker: Broker
 
 
 @dataclass(slots=True)
@@ -121,7 +122,7 @@ def _look(look: BatchLook) -> BatchLooked:
     looked = BatchLooked(look.name)
     files, skipped = queue_files(look.path, BATCH_UNIT_SIZE)
     looked.files = len(files)
-    looked.findings = file_findings(files, skipped, look.file_size, look.broker_version)
+    looked.findings = file_findings(files, skipped, look.file_size, look.broker)
     if not files:
         return looked
     try:

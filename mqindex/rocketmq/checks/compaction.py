@@ -23,7 +23,6 @@ from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.queue.queue_names import QueueName
 
 __all__ = [
-    "COMPACTION_SINCE",
     "CompactionFault",
     "compacted_queues",
     "compacted_topics",
@@ -34,7 +33,6 @@ __all__ = [
     "queue_path",
 ]
 
-COMPACTION_SINCE: Final = (5, 1, 0)
 _LOG, _QUEUES = "compactionLog", "compactionCq"
 _POLICY: Final = "COMPACTION"
 _REPLACED: Final = ".delete"

@@ -14,21 +14,19 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from mqindex._rules import Rule, numbers_of
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.health import Text
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.brokers import CONFIGS_OF_5, EVERY, FASTJSON_2, OFFSETS_NOT_BLANK
 from mqindex.rocketmq.metadata.config_json import in_json, json_value, saved, tables_of
 from mqindex.rocketmq.metadata.consumer_offsets import delay_table, lmq_offset_table, offset_table
 from mqindex.rocketmq.metadata.topic_configs import topic_configs
-from mqindex.rocketmq.options import Version, version_text
 
-__all__ = ["CONFIG_FILES", "EVERY", "TIMER_METRICS", "config_findings", "is_there", "no_config_directory", "refusal"]
+__all__ = ["CONFIG_FILES", "TIMER_METRICS", "config_findings", "is_there", "no_config_directory", "refusal"]
 
-EVERY: Final = (0, 0, 0)
-_5_0: Final = (5, 0, 0)
-_FASTJSON_2: Final = (5, 4, 0)
 TIMER_METRICS: Final = "timermetrics"
 
 
@@ -38,21 +36,21 @@ class _File(NamedTuple):
     `read`: a `FormatError` of what no broker can take.
     """
 
-    since: Version | None
+    since: Rule | None
     read: Callable[[dict[str, Any]], object]
-    blanks: Version = _FASTJSON_2  # the first that cannot take text without anything but blanks
+    blanks: Rule = FASTJSON_2  # the first that cannot take text without anything but blanks
 
 
 _FILES: Final[Mapping[str, _File]] = {
     "consumerFilter.json": _File(EVERY, partial(tables_of, name="filterDataByTopic")),
-    "consumerOffset.json": _File(EVERY, offset_table, blanks=_5_0),
-    "consumerOrderInfo.json": _File(_5_0, partial(tables_of, name="table")),
+    "consumerOffset.json": _File(EVERY, offset_table, blanks=OFFSETS_NOT_BLANK),
+    "consumerOrderInfo.json": _File(CONFIGS_OF_5, partial(tables_of, name="table")),
     "delayOffset.json": _File(EVERY, delay_table),
-    "lmqConsumerOffset.json": _File(None, lmq_offset_table, blanks=_5_0),
+    "lmqConsumerOffset.json": _File(None, lmq_offset_table, blanks=OFFSETS_NOT_BLANK),
     "messageRequestMode.json": _File(None, partial(tables_of, name="messageRequestModeMap")),
     "subscriptionGroup.json": _File(EVERY, partial(tables_of, name="subscriptionGroupTable"), blanks=EVERY),
-    TIMER_METRICS: _File(_5_0, partial(tables_of, name="timingCount")),
-    "topicQueueMapping.json": _File(_5_0, partial(tables_of, name="topicQueueMappingInfoMap")),
+    TIMER_METRICS: _File(CONFIGS_OF_5, partial(tables_of, name="timingCount")),
+    "topicQueueMapping.json": _File(CONFIGS_OF_5, partial(tables_of, name="topicQueueMappingInfoMap")),
     "topics.json": _File(EVERY, topic_configs),
 }
 CONFIG_FILES: Final = tuple(name for name in _FILES if name != TIMER_METRICS)
@@ -63,7 +61,7 @@ class _Content(NamedTuple):
     """`problem` None: all is well. `refused`: the first brokers that cannot take it; None: every broker can."""
 
     problem: str | None = None
-    refused: Version | None = None
+    refused: Rule | None = None
     expected: object = "JSON"
     field: str | None = None
     loaded: bool = True  # False: there is nothing to load
@@ -81,29 +79,29 @@ def config_findings(path: str) -> Iterator[Finding]:
     else:
         kind = catalogue.SIDE_FILE_HAS_BACKUP if backup.problem is None else catalogue.SIDE_FILES_INVALID
     said, start = backup.problem or f"{os.path.basename(path)}.bak", _start(_refused(path, main, backup))
-    who = "brokers" if main.refused is None else f"brokers before {version_text(main.refused)}"
+    who = "brokers" if main.refused is None else f"brokers before {main.refused.since}"
     yield kind.finding(path, None, main.field, main.expected, main.problem, backup=said, start=start, who=who)
 
 
-def refusal(path: str) -> tuple[Version, str] | None:
+def refusal(path: str) -> tuple[Rule, str] | None:
     """The first brokers that do not start with the file and its `.bak`, and why; None: they all start."""
     main, backup = _contents(path)
     since = _refused(path, main, backup)
     return None if since is None else (since, f"neither this nor its .bak can be loaded: {backup.problem}")
 
 
-def _refused(path: str, main: _Content, backup: _Content) -> Version | None:
+def _refused(path: str, main: _Content, backup: _Content) -> Rule | None:
     since = _FILES[os.path.basename(path)].since
     first = main.refused if main.loaded else EVERY
     if since is None or first is None or not backup.loaded or backup.refused is None:
         return None
-    return max(since, first, backup.refused)
+    return max(since, first, backup.refused, key=lambda rule: numbers_of(rule.since or "0"))
 
 
-def _start(since: Version | None) -> str:
+def _start(since: Rule | None) -> str:
     if since is None:
         return "the broker starts without"
-    who = "no broker starts" if since == EVERY else f"brokers {version_text(since)} and later do not start"
+    who = "no broker starts" if since == EVERY else f"brokers {since.brokers} do not start"
     return f"{who}, unless both are removed"
 
 
@@ -156,5 +154,5 @@ def _taken(text: str, file: _File) -> _Content:
     if isinstance(found, dict):
         file.read(found)
         return _Content()
-    refused = None if found is None else _FASTJSON_2 if found == [] else EVERY
+    refused = None if found is None else FASTJSON_2 if found == [] else EVERY
     return _Content(in_json(found), refused, "an object")

@@ -12,17 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import check_units, decode_units
+from mqindex._rules import Broker
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.files.sparse import SparseFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.brokers import DIRECTORIES_STOP, EMPTY_FILES_STOP, EVERY, follows
 from mqindex.rocketmq.checks.start_files import begins_without_unit
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
-from mqindex.rocketmq.options import Version, parse_version
 from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_units import are_blank
 
@@ -47,7 +48,7 @@ class QueueCheck(NamedTuple):
     high: int
     damaged: tuple[tuple[int, int], ...]
     file_size: int
-    broker_version: str
+    broker: Broker
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ def check_queue(check: QueueCheck) -> QueueChecked:
 def _check_queue(check: QueueCheck) -> QueueChecked:
     checked = QueueChecked(check.topic, check.queue_id)
     files, skipped = queue_files(check.path, QUEUE_UNIT_SIZE)
-    checked.findings += file_findings(files, skipped, check.file_size, check.broker_version)
+    checked.findings += file_findings(files, skipped, check.file_size, check.broker)
     checked.files = len(files)
     if files:
         checked.min_offset = files[0].start // QUEUE_UNIT_SIZE
@@ -95,18 +96,19 @@ def _blank_end(files: Sequence[LogFile], max_offset: int) -> tuple[Finding, ...]
 
 
 def file_findings(
-    files: Sequence[LogFile], skipped: Sequence[Skipped], file_size: int, broker_version: str
+    files: Sequence[LogFile], skipped: Sequence[Skipped], file_size: int, broker: Broker
 ) -> tuple[Finding, ...]:
     """What is wrong with names and lengths in a queue's directory."""
-    strays = (_stray(one, parse_version(broker_version)) for one in skipped)
+    strays = (_stray(one, broker) for one in skipped)
     lengths = (finding for file in files for finding in _wrong_length(file, file_size))
     return (*strays, *lengths, *_holes(files))
 
 
-def _stray(one: Skipped, version: Version) -> Finding:
-    """What is not the queue's: up to 5.0 no broker starts; 5.1 and later skip a directory, 5.1.3 an empty file."""
-    harmless = version >= ((5, 1) if disk.is_directory(one.path) else (5, 1, 3) if _is_last_empty(one) else (99,))
-    kind = catalogue.IGNORED_QUEUE_FILE if harmless else catalogue.STRAY_QUEUE_FILE
+def _stray(one: Skipped, broker: Broker) -> Finding:
+    """What is not the queue's."""
+    empty = EMPTY_FILES_STOP if _is_last_empty(one) else EVERY
+    stops = follows(broker, DIRECTORIES_STOP if disk.is_directory(one.path) else empty)
+    kind = catalogue.STRAY_QUEUE_FILE if stops else catalogue.IGNORED_QUEUE_FILE
     return kind.finding(one.path, got=one.reason, who="a broker")
 
 

@@ -12,6 +12,7 @@ from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.brokers import BATCH_QUEUES, follows
 from mqindex.rocketmq.checks import queue_check
 from mqindex.rocketmq.checks.batch_queue_diagnosis import compare_all_batches, judge_batches
 from mqindex.rocketmq.checks.checked_queue import CheckedQueue, lost_stretches, spoils
@@ -19,11 +20,10 @@ from mqindex.rocketmq.checks.deleted_topics import deleted_topics, without_queue
 from mqindex.rocketmq.checks.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
 from mqindex.rocketmq.checks.queue_check import QueueCheck, QueueChecked
-from mqindex.rocketmq.options import StoreOptions, parse_version
+from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.survey import Survey
-from mqindex.rocketmq.queue.batch_consume_queue import BATCH_QUEUES_SINCE
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.rocksdb import is_rocksdb
@@ -74,7 +74,7 @@ def diagnose_queues(
     all_expected = gather_expected([run.queues for run in walked.runs])
     listed, batch = _list(engine, found), found.queues.batch_topics
     # by a broker that has none they are not looked at
-    batch_queues = listed.batch_queues if parse_version(found.version.number) >= BATCH_QUEUES_SINCE else ()
+    batch_queues = listed.batch_queues if follows(found.version.broker, BATCH_QUEUES) else ()
     present = [name for name in listed.queues if name[0] not in batch]
     lost = lost_stretches(walked)
     checks = [_check(walked, name, all_expected.get(name), lost) for name in present]
@@ -167,7 +167,7 @@ def _check(
         high=walked.end,
         damaged=lost,
         file_size=found.queues.rules.file_size,
-        broker_version=found.version.number,
+        broker=found.version.broker,
     )
 
 

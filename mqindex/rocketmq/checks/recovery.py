@@ -13,9 +13,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from mqindex._rules import Broker
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.broker_values import NUMBERS
+from mqindex.rocketmq.brokers import (
+    CONFIRMED_DISPATCHED,
+    LARGE_BLANK_CUTS,
+    NEGATIVE_BLANK_CUTS,
+    RECOVERS_FEW_FILES,
+    RECOVERS_FROM_OFFSET,
+    RECOVERS_FROM_QUEUES,
+)
 from mqindex.rocketmq.checks.start_files import (
     Entry,
     MessageHead,
@@ -28,7 +37,7 @@ from mqindex.rocketmq.checks.start_files import (
 )
 from mqindex.rocketmq.log.log_recovery import RECOVERED_FILES
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
-from mqindex.rocketmq.options import StoreOptions, Version, parse_version
+from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
@@ -39,7 +48,6 @@ __all__ = [
     "LARGE_BLANK",
     "NEGATIVE_BLANK",
     "NOT_KNOWN",
-    "OFFSET_SINCE",
     "Recovery",
     "needs_offset",
     "reach_of_queues",
@@ -48,22 +56,11 @@ __all__ = [
 
 LARGE_BLANK: Final = "a blank larger than what is left of its file"
 NEGATIVE_BLANK: Final = "a blank of a negative size"
-_OLDEST = (4, 1, 0)
-_QUEUES_SINCE = (5, 3, 2)
-"""After a clean end `CommitLog.recoverNormally` begins at the newest file to which the queues reach, not at the
-third-last one."""
-_FILES_SINCE = (5, 4, 0)
-"""`CommitLog` goes back over `commitLogRecoverMaxNum` files at most, empty ones counted; one whose first record is bad
-does not match."""
-OFFSET_SINCE = (5, 5, 0)
-"""`ConsumeQueueStore.isMappedFileMatchedRecover` uses the checkpoint's logicsPhysicalOffset, if there is one."""
-_CONFIRMED_SINCE = (5, 1, 1)
-"""With enableControllerMode `DefaultMessageStore.start` goes on at the checkpoint's confirmPhyOffset, wherever
-`CommitLog.recoverAbnormally` began: a broker is fenced (`BrokerController.initialize`) until a controller gave it its
-role. What is not confirmed is written once it is."""
-_LARGE_BLANK_SINCE, _NEGATIVE_BLANK_SINCE = (5, 3, 2), (5, 5, 1)
-"""`CommitLog.checkMessageAndReturnSize` takes a file's blank for a bad record if its size is more than what is left of
-the file; if it is negative."""
+_BLANKS: Final = {LARGE_BLANK: LARGE_BLANK_CUTS, NEGATIVE_BLANK: NEGATIVE_BLANK_CUTS}
+_RULES: Final = (
+    *(RECOVERS_FROM_QUEUES, RECOVERS_FEW_FILES, RECOVERS_FROM_OFFSET, CONFIRMED_DISPATCHED),
+    *_BLANKS.values(),
+)
 _FILES = NUMBERS["commitLogRecoverMaxNum"]
 _SAFETY = 3000  # ms that a broker goes back before its checkpoint's times
 _OTHERWISE = (
@@ -118,15 +115,14 @@ def recoveries(found: Survey) -> tuple[Recovery, ...]:
     if _goes_otherwise(found):
         return ()
     ends = (False, True) if found.unclean and found.is_in_use() else (found.unclean,)
-    versions = _versions(found)
+    brokers = found.version.broker.split(*_RULES)
     looks = {True: _after_unclean_end, False: _after_clean_end}
-    reads = (looks[unclean](found, files, one)._replace(passes=_passes(one)) for unclean in ends for one in versions)
+    reads = (looks[unclean](found, files, one)._replace(passes=_passes(one)) for unclean in ends for one in brokers)
     return tuple(dict.fromkeys(reads))
 
 
-def _passes(version: Version) -> tuple[str, ...]:
-    changed = {LARGE_BLANK: _LARGE_BLANK_SINCE, NEGATIVE_BLANK: _NEGATIVE_BLANK_SINCE}
-    return tuple(blank for blank, since in changed.items() if version < since)
+def _passes(broker: Broker) -> tuple[str, ...]:
+    return tuple(blank for blank, cuts in _BLANKS.items() if not broker.does(cuts))
 
 
 def _goes_otherwise(found: Survey) -> bool:
@@ -139,48 +135,37 @@ def _goes_otherwise(found: Survey) -> bool:
     )
 
 
-def _versions(found: Survey) -> tuple[Version, ...]:
-    """One version of each rule that the broker may follow."""
-    version, older = found.version.number, (_OLDEST, _QUEUES_SINCE)
-    newer = (_FILES_SINCE, OFFSET_SINCE, _NEGATIVE_BLANK_SINCE)
-    if found.options.broker_version is not None:
-        return (parse_version(version),)
-    if not found.version.known:
-        return older + newer
-    return older if parse_version(version) < _FILES_SINCE else newer
-
-
-def _after_clean_end(found: Survey, files: Sequence[Entry], version: Version) -> Recovery:
-    if version < _QUEUES_SINCE:
+def _after_clean_end(found: Survey, files: Sequence[Entry], broker: Broker) -> Recovery:
+    if not broker.does(RECOVERS_FROM_QUEUES):
         return Recovery(False, number_of(files[-RECOVERED_FILES:][0]))
     options, reach = found.options, reach_of_queues(found.options, number_of(files[-1]))
-    if version < _FILES_SINCE:
+    if not broker.does(RECOVERS_FEW_FILES):
         reached = (start for start in map(number_of, files[::-1]) if start <= reach)
         return Recovery(False, next(reached, number_of(files[0])))
     indexed = _indexed(checkpoint_of(options.root), options)
     chosen = _newest_that(
-        lambda head: head.phy_offset <= reach and head.store_timestamp <= indexed, files, options, version
+        lambda head: head.phy_offset <= reach and head.store_timestamp <= indexed, files, options, broker
     )
     return Recovery(False, number_of(chosen))
 
 
-def _after_unclean_end(found: Survey, files: Sequence[Entry], version: Version) -> Recovery:
+def _after_unclean_end(found: Survey, files: Sequence[Entry], broker: Broker) -> Recovery:
     options, checkpoint = found.options, checkpoint_of(found.options.root)
-    chosen = _newest_that(_match(checkpoint, options, version), files, options, version)
+    chosen = _newest_that(_match(checkpoint, options, broker), files, options, broker)
     start = number_of(chosen)
-    if version >= _CONFIRMED_SINCE and options.is_on("enableControllerMode"):
+    if broker.does(CONFIRMED_DISPATCHED) and options.is_on("enableControllerMode"):
         return Recovery(True, start, confirmed=checkpoint.confirm_phy_offset)
-    if version >= OFFSET_SINCE and options.is_on("enableAcceleratedRecovery"):
+    if broker.does(RECOVERS_FROM_OFFSET) and options.is_on("enableAcceleratedRecovery"):
         begin = max(start, checkpoint.logics_physical_offset)
         return Recovery(True, begin, None if message_at(chosen.path, begin - start) is not None else begin)
     return Recovery(True, start)
 
 
 def _newest_that(
-    matches: Callable[[MessageHead], bool], files: Sequence[Entry], options: StoreOptions, version: Version
+    matches: Callable[[MessageHead], bool], files: Sequence[Entry], options: StoreOptions, broker: Broker
 ) -> Entry:
     """The newest file whose first message matches; where none does, the oldest that is tried."""
-    new = version >= _FILES_SINCE
+    new = broker.does(RECOVERS_FEW_FILES)
     looked_at = files[::-1][: _files(options) if new else None]
     heads = ((one, first_sound_message(one) if new else message_at(one.path)) for one in looked_at)
     return next((one for one, head in heads if head and head.store_timestamp and matches(head)), looked_at[-1])
@@ -218,13 +203,13 @@ def needs_offset(found: Survey, checkpoint: Checkpoint) -> bool:
     return on and checkpoint.logics_physical_offset <= 0 < checkpoint.physic_msg_timestamp
 
 
-def _match(checkpoint: Checkpoint, options: StoreOptions, version: Version) -> Callable[[MessageHead], bool]:
+def _match(checkpoint: Checkpoint, options: StoreOptions, broker: Broker) -> Callable[[MessageHead], bool]:
     """Whether a broker may begin with a file, by its first message: the queues lack nothing that is before it."""
     indexed = _indexed(checkpoint, options)
-    if version >= OFFSET_SINCE and checkpoint.logics_physical_offset > 0:
+    if broker.does(RECOVERS_FROM_OFFSET) and checkpoint.logics_physical_offset > 0:
         known = checkpoint.logics_physical_offset
         return lambda head: head.phy_offset <= known and head.store_timestamp <= indexed
-    if version >= OFFSET_SINCE:
+    if broker.does(RECOVERS_FROM_OFFSET):
         time = checkpoint.logics_msg_timestamp
     else:
         time = max(min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp) - _SAFETY, 0)

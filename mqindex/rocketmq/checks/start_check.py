@@ -16,15 +16,30 @@ from functools import partial
 from itertools import takewhile
 from typing import NamedTuple
 
+from mqindex._rules import Rule
 from mqindex._words import plural
 from mqindex.files.regular import reading
 from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.broker_values import NUMBERS
+from mqindex.rocketmq.brokers import (
+    BATCH_QUEUES,
+    BLANK_ENDS_STOP,
+    COMPACTION,
+    DIRECTORIES_STOP,
+    EMPTY_FILES_STOP,
+    EVERY,
+    INDEX_FILES_REQUIRED,
+    LENGTHS_COMPARED,
+    PROCESS_ID_KEPT,
+    RECOVERS_FROM_OFFSET,
+    TIMERS,
+    WAITS_FOR_DISPATCH,
+    WAITS_IF_TOLD,
+)
 from mqindex.rocketmq.checks import start_files
 from mqindex.rocketmq.checks.compaction import (
-    COMPACTION_SINCE,
     compaction_faults,
     compaction_is_on,
     compaction_not_compared,
@@ -36,33 +51,24 @@ from mqindex.rocketmq.checks.config_files import (
     no_config_directory,
     refusal,
 )
-from mqindex.rocketmq.checks.recovery import OFFSET_SINCE, Recovery, needs_offset, reach_of_queues
+from mqindex.rocketmq.checks.recovery import Recovery, needs_offset, reach_of_queues
 from mqindex.rocketmq.checks.rocksdb_files import rocksdb_faults
 from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
 from mqindex.rocketmq.checks.start_files import NO_FILE, Entry, begins_without_unit, is_log_file, listed, number_of
 from mqindex.rocketmq.checks.start_look import Started, StartLook
-from mqindex.rocketmq.checks.timer_files import TIMERS_SINCE, timer_faults, timers_are_on
+from mqindex.rocketmq.checks.timer_files import timer_faults, timers_are_on
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
-from mqindex.rocketmq.options import Version, version_text
 from mqindex.rocketmq.pipeline.survey import Survey
-from mqindex.rocketmq.queue.batch_consume_queue import BATCH_QUEUES_SINCE
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
 
 __all__ = ["check_start"]
 
-_COMPARED_SINCE = (4, 5, 0)  # before, a start goes on without the first file of another length and all after it
-_DIRECTORIES_SINCE = (5, 1, 0)  # a directory among the files of a log or queue is skipped
-_EMPTY_SINCE = (5, 1, 3)  # an empty file is deleted, if it is the last by name
-_WAITS_SINCE, _WAITS_NOT_SINCE = (4, 5, 0), (5, 0, 0)  # a start waits until the log is dispatched to its end
-_BLANK_ENDS_SINCE, _BLANK_ENDS_LOADED_SINCE = (5, 0, 0), (5, 5, 0)  # a queue's last file without a unit is an error
-_INDEX_SINCE = (5, 1, 0)  # a store whose index cannot be loaded is not opened
-_ABORT, _ABORT_SINCE = ("abort", "abort.bak"), (5, 0, 0)  # a start writes its process id, and keeps the last one
+_ABORT = ("abort", "abort.bak")
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
 _EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
 _LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
-_COMPARING = f"{version_text(_COMPARED_SINCE)} and later"
 _QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _BATCH = "BatchCQ"
 
@@ -175,40 +181,38 @@ class _Look(StartLook):
         kind = catalogue.LOG_FILE_MISSING if waits is False else catalogue.LOG_FILE_MISSING_AT_END
         if waits is not False:
             reason = f"the file at phy offset {end} before it is missing, and the start never ends"
-            self._stop(later[0].path, reason, "every" if waits else "4.5 to 4.9", waits)
+            self._stop(later[0].path, reason, "every" if waits else WAITS_FOR_DISPATCH.brokers, waits)
         self._findings.append(
             kind.finding(
                 last.path,
                 expected=f"the next file at phy offset {end}",
                 got=number_of(later[0]),
-                who="the broker" if waits else "a broker from 4.5 to 4.9",
+                who="the broker" if waits else f"a broker {WAITS_FOR_DISPATCH.brokers}",
                 next=later[0].name,
             )
         )
 
     def _waits_for_dispatch(self) -> bool | None:
         """`DefaultMessageStore.start`; None: not known."""
-        new = self._broker.is_before(_WAITS_NOT_SINCE)
-        if new is False:
+        if self._broker.does(WAITS_IF_TOLD):
             return self._options.is_on("recheckReputOffsetFromCq")
-        old = self._broker.is_before(_WAITS_SINCE)
-        return None if old is None else not old
+        return self._broker.does(WAITS_FOR_DISPATCH)
 
     def _load(self, entries: Sequence[Entry], size: int | None, what: str) -> None:
         """`MappedFileQueue.doLoad`; `what`: whose files; other checks make the findings of a "simple queue"."""
         stray = _STRAY.get(what)
-        if self._broker.is_before(_COMPARED_SINCE) and size is not None:
+        if self._broker.does(LENGTHS_COMPARED) is False and size is not None:
             entries = self._loaded(entries, size, what)
         self._files += [one for one in entries if not one.directory]
         for at, one in enumerate(entries):
             if one.directory:
-                self._refuse(one, "a directory", stray, since=_DIRECTORIES_SINCE)
+                self._refuse(one, "a directory", stray, rule=DIRECTORIES_STOP)
             elif one.size == 0 and at == len(entries) - 1:
                 if self._running and what == "log":  # the broker is making it
                     continue
                 named = layout.number_of(one.name) is not None
-                self._refuse(one, "an empty file", _EMPTY.get(what) if named else stray, since=_EMPTY_SINCE)
-                if self._broker.is_before(_EMPTY_SINCE) is False:
+                self._refuse(one, "an empty file", _EMPTY.get(what) if named else stray, rule=EMPTY_FILES_STOP)
+                if self._broker.does(EMPTY_FILES_STOP) is False:
                     self._deletes.append(one.path)
             elif layout.number_of(one.name) is None:
                 self._refuse(one, "not named by a number", stray)
@@ -261,19 +265,19 @@ class _Look(StartLook):
         reason: str,
         kind: Kind | None,
         *,
-        since: Version | None = None,
+        rule: Rule = EVERY,
         expected: int | None = None,
     ) -> None:
-        """With this file a broker before the version `since` does not start; None: none does."""
-        stops = True if since is None else self._broker.is_before(since)
+        """With this file a broker of the rule does not start."""
+        stops = self._broker.does(rule)
         if stops is False:
             return
-        unknown = _COMPARING if since is None else f"before {version_text(since)}"
-        brokers = "every" if self._broker.known else unknown
+        decides = LENGTHS_COMPARED if rule is EVERY else rule  # of the brokers before, see `_loaded`
+        brokers = decides.brokers if self._broker.does(decides) is None else "every"
         self._stop(one.path, reason, brokers, stops)
         if kind is None:
             return
-        who = "the broker" if self._broker.known else "a broker" if since is None else f"a broker {brokers}"
+        who = "the broker" if brokers == "every" else "a broker" if rule is EVERY else f"a broker {brokers}"
         if stops is None and self._running:  # the running broker shows that it is another version
             kind = replace(kind, severity="warning")
         got = reason if expected is None else one.size
@@ -294,7 +298,7 @@ class _Look(StartLook):
         if rules.ext_file_size is not None:
             ext = _Length("mappedFileSizeConsumeQueueExt", options.consume_queue_ext_file_size, rules.ext_file_size)
             self._load_queues(_queue_directories(options.consume_queue_ext_directory), ext, "queue")
-        if self._broker.is_before(BATCH_QUEUES_SINCE):  # it loads no batch queues, and compares no types
+        if self._broker.does(BATCH_QUEUES) is False:  # it loads no batch queues, and compares no types
             return
         for path in simple:
             self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
@@ -314,17 +318,13 @@ class _Look(StartLook):
         queues before. After an unclean end the broker may have written units there meanwhile."""
         lasts = [entries[-1] for entries in directories if entries]
         blank = [one for one in lasts if one.size and number_of(one) and begins_without_unit(one.path)]
-        stops = self._does_not_load_blank_ends() if blank and not self._running else False
+        stops = self._broker.does(BLANK_ENDS_STOP) if blank and not self._running else False
         if stops is False or not self._goes_on(reach_of_queues(self._options)):
             return
         for one in blank:
             reason = "its first place holds no unit"
             known = stops and not self._found.unclean
-            self._stop(one.path, reason, "every" if known else "perhaps 5.0 to 5.4", known or None)
-
-    def _does_not_load_blank_ends(self) -> bool | None:
-        new, old = self._broker.is_before(_BLANK_ENDS_LOADED_SINCE), self._broker.is_before(_BLANK_ENDS_SINCE)
-        return None if new is None or old is None else new and not old
+            self._stop(one.path, reason, "every" if known else f"perhaps {BLANK_ENDS_STOP.brokers}", known or None)
 
     def _goes_on(self, reach: int) -> bool:
         """Whether the log has a message at this phy offset, to which the queues reach, or behind it."""
@@ -357,7 +357,7 @@ class _Look(StartLook):
         entries = [one for one in listed([self._options.index]) if layout.number_of(one.name) is not None]
         for one in entries:
             if one.directory:
-                self._stop_since(_INDEX_SINCE, one.path, "a directory")
+                self._stop_where(INDEX_FILES_REQUIRED, one.path, "a directory")
         files = list(takewhile(lambda one: not one.directory, entries))
         self._files += files
         if self._found.unclean:
@@ -378,7 +378,7 @@ class _Look(StartLook):
         path, none = os.path.join(self._options.root, "checkpoint"), catalogue.CHECKPOINT_NO_OFFSET
         if not needs_offset(self._found, checkpoint):
             return
-        if self._stop_since(OFFSET_SINCE, path, "no logicsPhysicalOffset for enableAcceleratedRecovery"):
+        if self._stop_where(RECOVERS_FROM_OFFSET, path, "no logicsPhysicalOffset for enableAcceleratedRecovery"):
             self._findings.append(none.finding(path, expected="a logicsPhysicalOffset", got=0))
 
     def _prune(self, files: Sequence[tuple[Entry, layout.IndexHeader]], checkpoint: Checkpoint) -> None:
@@ -430,7 +430,7 @@ class _Look(StartLook):
     def at_side_files(self) -> None:
         """Checkpoint, lock and abort are files; each configuration or its `.bak` can be read, or there is no `.bak`."""
         for one in listed([self._options.root]):
-            if one.name in _ABORT and one.directory and self._stop_since(_ABORT_SINCE, one.path, NO_FILE):
+            if one.name in _ABORT and one.directory and self._stop_where(PROCESS_ID_KEPT, one.path, NO_FILE):
                 self._findings.append(start_files.not_a_file(one.path))
             if one.name not in ("checkpoint", "lock"):
                 continue
@@ -452,17 +452,17 @@ class _Look(StartLook):
     def _at_config(self, name: str) -> None:
         path = os.path.join(self._options.root, "config", name)
         refused = refusal(path)
-        if refused is not None and self._stop_since(refused[0], path, refused[1]):
+        if refused is not None and self._stop_where(refused[0], path, refused[1]):
             self._findings += config_findings(path)
 
     def at_timers(self) -> None:
         """What a broker from 5.0 on keeps of messages with a time of delivery, unless that is switched off."""
-        if self._broker.is_before(TIMERS_SINCE) or not timers_are_on(self._options):
+        if self._broker.does(TIMERS) is False or not timers_are_on(self._options):
             return
         self._at_config(TIMER_METRICS)
         for fault in timer_faults(self._options):
             if fault.unless is None:
-                self._stop_since(TIMERS_SINCE, fault.path, fault.reason)
+                self._stop_where(TIMERS, fault.path, fault.reason)
             else:
                 self._stop(fault.path, fault.reason, fault.unless, None, "--broker-conf")
             if fault.finding not in self._findings:
@@ -470,7 +470,7 @@ class _Look(StartLook):
 
     def at_compaction(self) -> None:
         """What a broker from 5.1 on keeps of compacted topics, unless that is switched off."""
-        if self._broker.is_before(COMPACTION_SINCE) or not compaction_is_on(self._options):
+        if self._broker.does(COMPACTION) is False or not compaction_is_on(self._options):
             return
         not_compared = compaction_not_compared(self._options)
         if not_compared is not None:
@@ -479,9 +479,9 @@ class _Look(StartLook):
             if fault.passing and self._running:
                 continue
             if fault.certain:
-                self._stop_since(COMPACTION_SINCE, fault.path, fault.reason)
+                self._stop_where(COMPACTION, fault.path, fault.reason)
             else:
-                self._stop(fault.path, fault.reason, "perhaps 5.1 and later", None, option=None)
+                self._stop(fault.path, fault.reason, f"perhaps {COMPACTION.brokers}", None, option=None)
             self._findings.append(fault.finding)
 
     def at_owners(self) -> None:

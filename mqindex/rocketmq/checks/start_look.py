@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from mqindex._rules import Rule
 from mqindex.files import lock
 from mqindex.report import Finding, Obstacle, Start
-from mqindex.rocketmq.checks.config_files import EVERY
+from mqindex.rocketmq.brokers import TAGS_INDEXED
 from mqindex.rocketmq.checks.recovery import NOT_KNOWN, Recovery, recoveries
 from mqindex.rocketmq.checks.start_files import Entry
-from mqindex.rocketmq.options import Version, parse_version, version_text
 from mqindex.rocketmq.pipeline.survey import Survey
 
 __all__ = ["StartLook", "Started"]
@@ -25,30 +24,15 @@ class Started(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Broker:
-    """A version, as far as it is known: no file shows whether it is 5.1 or 4.9."""
-
-    version: Version
-    known: bool
-
-    @classmethod
-    def of(cls, found: Survey) -> _Broker:
-        version = parse_version(found.version.number)
-        return cls(version, found.options.broker_version is not None or version >= (5, 4, 0))
-
-    def is_before(self, version: Version) -> bool | None:
-        """None: not known."""
-        return self.version < version if self.known or version == EVERY else None
-
-
 class StartLook:
     """Gathers what prevents a start, what a start would delete, and the findings."""
 
     def __init__(self, found: Survey, reads: Sequence[Recovery] | None) -> None:
         self._found, self._options = found, found.options
         self._reads = recoveries(found) or NOT_KNOWN if reads is None else reads
-        self._broker = _Broker.of(found)
+        self._broker = self._options.broker  # who wrote the files before 5.4 may have been replaced since
+        if self._options.broker_version is None and found.version.broker.does(TAGS_INDEXED):
+            self._broker = found.version.broker
         self._lock = lock.holder(os.path.join(found.options.root, "lock"))
         self._running = self._lock.state == "held" and not found.held
         self._obstacles: list[Obstacle] = []
@@ -89,11 +73,9 @@ class StartLook:
         self._obstacles.append(Obstacle(path, reason, brokers, option if stops is None else None))
         self._stops.append(stops)
 
-    def _stop_since(self, since: Version, path: str, reason: str) -> bool:
-        """With this file brokers from the version `since` on do not start; False: this one does."""
-        before = self._broker.is_before(since)
-        if before:
-            return False
-        brokers = "every" if self._broker.known or since == EVERY else f"{version_text(since)} and later"
-        self._stop(path, reason, brokers, before is False or None)
-        return True
+    def _stop_where(self, rule: Rule, path: str, reason: str) -> bool:
+        """With this file the brokers of a rule do not start; False: this one does."""
+        stops = self._broker.does(rule)
+        if stops is not False:
+            self._stop(path, reason, "every" if stops else rule.brokers, stops)
+        return stops is not False

@@ -14,9 +14,10 @@ from mqindex.files.output_place import require_apart, require_place
 from mqindex.files.regular import reading_text
 from mqindex.files.whole_file import have_file, replace_content
 from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.brokers import TAGS_INDEXED, broker_of
 from mqindex.rocketmq.checks.unknown import unknown_settings
 from mqindex.rocketmq.log.dledger import refuse_dledger
-from mqindex.rocketmq.options import INDEX_SWITCHES, StoreOptions, store_options, tags_indexed
+from mqindex.rocketmq.options import INDEX_SWITCHES, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.survey import require_log, survey
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
 
@@ -78,11 +79,11 @@ class FollowHome:
 
     @property
     def rules(self) -> QueueRules:
-        return queue_rules(self.options, broker_version=self.broker_version)
+        return queue_rules(self.options, broker=broker_of(self.broker_version))
 
     @property
     def tags(self) -> bool:
-        return tags_indexed(self.broker_version)
+        return broker_of(self.broker_version).does(TAGS_INDEXED) is True
 
 
 def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> FollowHome:

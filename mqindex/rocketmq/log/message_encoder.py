@@ -11,6 +11,7 @@ from mqindex._native.log_writer import RefusedError, encode_frame
 from mqindex._native.numbers import int64, milliseconds, whole_number
 from mqindex.columns.keys import text_of
 from mqindex.errors import CapacityError, MQIndexError
+from mqindex.rocketmq.brokers import LONG_TOPICS
 from mqindex.rocketmq.log.write_rules import WriteRules, host_bytes
 
 __all__ = [
@@ -166,7 +167,7 @@ def refused(refusal: RefusedError, rules: WriteRules, where: str = "the message"
         return ValueError(f"properties: expected a number as DELAY of a message in SCHEDULE_TOPIC_XXXX, in {where}")
     hint = None
     if column == "topic" and not rules.long_topics:
-        hint = "brokers from 5.1.0 on take longer ones: give broker_version"
+        hint = f"brokers {LONG_TOPICS.brokers} take longer ones: give broker_version"
     elif column in ("body", None):
         hint = "the limit is maxMessageSize of the broker"
     return CapacityError(

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from mqindex._native.pieces import hosts_of, pieces_of_sequence
 from mqindex.rocketmq.broker_values import FLUSH_DISK_TYPES, NUMBERS
-from mqindex.rocketmq.options import StoreOptions, parse_version
+from mqindex.rocketmq.brokers import FRAMES_AS_BODIES, FRAMES_LIMITED, LONG_TOPICS, UNSEPARATED, follows
+from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.settings import blamed_on
 
 __all__ = ["FlushRules", "WriteRules", "flush_rules", "host_bytes", "write_rules"]
 
-_DEFAULT_VERSION = "4.9.3"
 _MARGIN = 64 << 10  # what a whole frame may have beyond the largest body
 _MAX_INT = 2**31 - 1
 
@@ -48,23 +48,22 @@ class FlushRules:
 def write_rules(options: StoreOptions) -> WriteRules:
     """The rules of `options.broker_version` (not given: 4.9.3, whose frames every broker takes) and its settings.
 
-    >>> from mqindex.rocketmq.options import store_options
-    >>> write_rules(store_options("/store", broker_version="5.5.0")).separator
-    True
+        >>> from mqindex.rocketmq.brokers import FRAMES_AS_BODIES, FRAMES_LIMITED, LONG_TOPICS, UNSEPARATED, follows
+    from mqindex.rocketmq.options import store_options
+        >>> write_rules(store_options("/store", broker_version="5.5.0")).separator
+        True
     """
-    version = parse_version(options.broker_version or _DEFAULT_VERSION)
+    broker = options.broker
     max_message = _whole(options, "maxMessageSize")
-    if version < (4, 9, 4):
-        max_frame = max_message
-    else:
-        max_frame = _MAX_INT if version < (4, 9, 5) else min(max_message + _MARGIN, _MAX_INT)
+    as_bodies = follows(broker, FRAMES_AS_BODIES)
+    limit = max_message + _MARGIN if follows(broker, FRAMES_LIMITED) else _MAX_INT
     return WriteRules(
-        separator=version <= (4, 9, 0) or version >= (5, 2, 0),
+        separator=not follows(broker, UNSEPARATED),
         append_crc=_switch(options, "enabledAppendPropCRC", False),
-        long_topics=version >= (5, 1, 0) and _switch(options, "autoMessageVersionOnTopicLen", True),
+        long_topics=follows(broker, LONG_TOPICS) and _switch(options, "autoMessageVersionOnTopicLen", True),
         max_body=max_message,
-        max_frame=max_frame,
-        max_batch=max_message if version < (4, 9, 4) else _MAX_INT,
+        max_frame=max_message if as_bodies else min(limit, _MAX_INT),
+        max_batch=max_message if as_bodies else _MAX_INT,
         store_host=_store_host(options),
     )
 

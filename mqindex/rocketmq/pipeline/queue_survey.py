@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from mqindex._rules import Broker
 from mqindex.errors import FormatError
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import catalogue, layout
@@ -54,7 +55,7 @@ class QueueSurvey:
 
 
 def survey_queues(
-    options: StoreOptions, broker_version: str, batch_topics: frozenset[str], unread: list[OSError]
+    options: StoreOptions, broker: Broker, batch_topics: frozenset[str], unread: list[OSError]
 ) -> QueueSurvey:
     """The settings: those given, else those that existing files show, else the broker's defaults.
 
@@ -64,7 +65,7 @@ def survey_queues(
     seen, ext_seen = _usual_size(options.consume_queue, layout.QUEUE_UNIT_SIZE), _usual_size(_ext(options), 1)
     rules = queue_rules(
         options,
-        broker_version=broker_version,
+        broker=broker,
         file_size=seen,
         ext_file_size=ext_seen if ext_seen is None or ext_seen >= layout.SMALLEST_EXT_FILE_SIZE else None,
     )

@@ -135,7 +135,7 @@ def _survey(options: StoreOptions) -> Survey:
             + _holes(files, spans)
             + find_perhaps_gone(options, spans)
         ),
-        queues=survey_queues(options, version.number, traces.batch_topics, unread),
+        queues=survey_queues(options, version.broker, traces.batch_topics, unread),
         index_directories=tuple(directories),
         log_gone=gone,
         unread=tuple(unread),

@@ -11,13 +11,28 @@ import errno
 import os
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
+from mqindex._rules import Broker, Rule, numbers_of
 from mqindex.errors import FormatError, MQIndexError, was_cut
 from mqindex.files import disk
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Value
+from mqindex.rocketmq.brokers import (
+    BATCH_QUEUES,
+    COMPACTION,
+    EVERY,
+    LONG_TOPICS,
+    PROCESS_ID_KEPT,
+    REFERENCE,
+    ROCKSDB_OF_INDEXES,
+    TAGS_INDEXED,
+    TIMERS,
+    UNSEPARATED,
+    follows,
+)
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.body import INNER_BATCH
@@ -25,30 +40,39 @@ from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogSpan, Tags
 from mqindex.rocketmq.log.log_scan import first_frame
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
-from mqindex.rocketmq.options import StoreOptions, tags_indexed
+from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.tags_survey import IndexedTags
 
 __all__ = ["LogTraces", "Version", "log_traces", "refuse_unread", "survey_version", "version_again"]
 
 _SAMPLE_BYTES = 4 << 20
-_SINCE_5_4 = ("rocksdbstore",)
-_SINCE_5_0 = ("abort.bak", "timerwheel", "timerlog", "batchconsumequeue", "compaction")
-_OLD, _NEW, _TAGS = "4.9.3", "5.0.0", "5.4.0"  # each represents all versions with the same rules
+_TRACES: Final = {  # what is in the root, and the rule by which a broker makes it
+    "abort.bak": PROCESS_ID_KEPT, "timerwheel": TIMERS, "timerlog": TIMERS, "batchconsumequeue": BATCH_QUEUES,
+    "compaction": COMPACTION, "rocksdbstore": ROCKSDB_OF_INDEXES,
+}  # fmt: skip
 _COLUMNS = ("phy_offset", "size", "topic", "sys_flag")
 _SEPARATOR = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """`number`: a version with the rules that are applied. `newest`: what is known of it.
+    """`broker`: as far as it is known; `newest`: that in words. `tags`: where TAGS gave entries, by who was there."""
 
-    `known`: it is certain whether TAGS give entries. `tags`: where they do, by the version that was there.
-    """
-
-    number: str
+    broker: Broker
     newest: Value
-    known: bool
     tags: Tags = NO_TAGS
+
+    @property
+    def known(self) -> bool:
+        """Whether it is certain if TAGS give entries."""
+        return self.broker.does(TAGS_INDEXED) is not None
+
+    @property
+    def number(self) -> str:
+        """One with the rules that are applied."""
+        if self.newest.source == "given":
+            return str(self.newest.value)
+        return "5.4.0" if self.broker.does(TAGS_INDEXED) else "5.0.0" if self.broker.does(BATCH_QUEUES) else REFERENCE
 
     @property
     def reported(self) -> Value:
@@ -86,7 +110,7 @@ def survey_version(
     """
     indexed = IndexedTags(index_files, spans, pair, unread)
     newest = _newest(options, indexed, traces)
-    return replace(newest, tags=indexed.all(tags_indexed(newest.number)))
+    return replace(newest, tags=indexed.all(follows(newest.broker, TAGS_INDEXED)))
 
 
 def version_again(
@@ -116,39 +140,39 @@ def refuse_unread(unread: Iterable[OSError]) -> None:
 def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> Version:
     given = options.value("broker_version")
     if given is not None:
-        return Version(given.value, given, known=True)
-    new = _trace_of_5(options.root, traces)
-    number, before = (_NEW, "5.0 to 5.3") if new else (_OLD, "before 5.4")
+        return Version(options.broker, given)
+    trace, rule = _trace_of_5(options.root, traces) or (None, EVERY)
+    least = numbers_of(rule.since or "0")
+    tags = numbers_of(str(TAGS_INDEXED.since))
     shown = indexed.newest()
-    if shown is not None:
+    if shown is None and least < tags and traces.no_separator:
+        begin, end = map(numbers_of, UNSEPARATED.thresholds)
+        source = "inferred from the properties of the newest messages"
+        return Version(Broker(max(begin, least), end), Value("5.0 or 5.1" if least else "before 5.2", source))
+    if shown is not None and not shown[0]:
         source = f"inferred from {os.path.basename(shown[1])}"
-        reported = Value("5.4 or newer" if shown[0] else before, source)
-        return Version(_TAGS if shown[0] else number, reported, known=True)
-    newest = next((name for name in _SINCE_5_4 if disk.is_there(os.path.join(options.root, name))), None)
-    if newest is not None:
-        return Version(_TAGS, Value("5.4 or newer", f"inferred from {newest}/"), known=True)
-    if traces.no_separator:
-        reported = Value("5.0 or 5.1" if new else "before 5.2", "inferred from the properties of the newest messages")
-        return Version(number, reported, known=True)
-    if new:
-        return Version(
-            _NEW, Value("5.0 or newer", f"inferred from {new}; the rules before 5.4 are applied"), known=False
-        )
-    return Version(_OLD, Value("unknown", "nothing shows it; the rules before 5.4 are applied"), known=False)
+        return Version(Broker(least, tags), Value("5.0 to 5.3" if least else "before 5.4", source))
+    if shown is not None or least >= tags:
+        source = f"inferred from {os.path.basename(shown[1]) if shown else f'{trace}/'}"
+        return Version(Broker(max(least, tags)), Value("5.4 or newer", source))
+    if least:
+        return Version(Broker(least), Value("5.0 or newer", f"inferred from {trace}; the rules before 5.4 are applied"))
+    return Version(Broker(), Value("unknown", "nothing shows it; the rules before 5.4 are applied"))
 
 
-def _trace_of_5(root: str, traces: LogTraces) -> str | None:
-    """What only brokers from 5.0 on leave in a store."""
-    for name in _SINCE_5_0 + _SINCE_5_4:
-        if disk.is_there(os.path.join(root, name)):
-            return name
+def _trace_of_5(root: str, traces: LogTraces) -> tuple[str, Rule] | None:
+    """What shows the newest broker from 5.0 on, and the rule by which that left it in the store."""
+    found = [(name, rule) for name, rule in _TRACES.items() if disk.is_there(os.path.join(root, name))]
+    if found:
+        return max(found, key=lambda one: numbers_of(str(one[1].since)))
     if traces.since_5_1 or traces.batch_topics:
-        return "the newest messages"
+        return "the newest messages", LONG_TOPICS if traces.since_5_1 else BATCH_QUEUES
     try:
         configs = read_topic_configs(os.path.join(root, "config"))
     except FormatError:
         return None
-    return "config/topics.json" if any(config.attributes for config in configs.values()) else None
+    of_5 = any(config.attributes for config in configs.values())
+    return ("config/topics.json", BATCH_QUEUES) if of_5 else None
 
 
 def log_traces(spans: Sequence[LogSpan]) -> LogTraces:

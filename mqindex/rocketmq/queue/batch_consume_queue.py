@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,8 @@ from mqindex.rocketmq.queue.queue_names import name_problem
 from mqindex.rocketmq.queue.queue_times import Boundary
 from mqindex.rocketmq.wrong_place import refuse_strangers
 
-__all__ = ["BATCH_QUEUES_SINCE", "BatchConsumeQueue", "BatchUnit", "batch_queue_end"]
+__all__ = ["BatchConsumeQueue", "BatchUnit", "batch_queue_end"]
 
-BATCH_QUEUES_SINCE: Final = (5, 0, 0)
 """The first broker that has them."""
 
 _AT_ONCE = 1 << 16

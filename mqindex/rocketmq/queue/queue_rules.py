@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqindex._native.log_extract import QueueTable
+from mqindex._rules import Broker
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.options import StoreOptions, parse_delay_levels, parse_version
+from mqindex.rocketmq.brokers import SYSTEM_TOPICS_DISPATCHED, follows
+from mqindex.rocketmq.options import StoreOptions, parse_delay_levels
 
 __all__ = ["DELAY_LEVELS", "MESSAGE_DELAY_LEVEL", "SCHEDULE_TOPIC", "QueueRules", "queue_rules"]
 
@@ -21,7 +23,7 @@ class QueueRules:
 
     multi_dispatch : a message that names further queues, with its offsets there, gets units in them too.
     lmq : of these further queues, those with names that begin with `%LMQ%` have only queue 0.
-    system_topics : multi-dispatch also of retry, system and schedule topics (brokers before 5.0).
+    system_topics : multi-dispatch also of retry, system and schedule topics.
     ext_file_size : units hold addresses in extension files of this size; None: no extension files.
     """
 
@@ -45,7 +47,7 @@ class QueueRules:
 
 
 def queue_rules(
-    options: StoreOptions, *, broker_version: str, file_size: int | None = None, ext_file_size: int | None = None
+    options: StoreOptions, *, broker: Broker, file_size: int | None = None, ext_file_size: int | None = None
 ) -> QueueRules:
     """The rules that were given, then those that the files show (`file_size`, `ext_file_size`), then the defaults.
 
@@ -57,7 +59,7 @@ def queue_rules(
         delay_levels=options.delay_levels or DELAY_LEVELS,
         multi_dispatch=options.multi_dispatch is not False,
         lmq=options.lmq is not False,
-        system_topics=parse_version(broker_version) < (5, 0),
+        system_topics=follows(broker, SYSTEM_TOPICS_DISPATCHED),
         file_size=options.consume_queue_file_size or file_size or layout.QUEUE_FILE_SIZE,
         ext_file_size=(options.consume_queue_ext_file_size or ext_file_size or layout.EXT_FILE_SIZE) if ext else None,
     )

@@ -11,10 +11,11 @@ from mqindex._native.numbers import whole_number
 from mqindex.errors import FormatError, was_cut
 from mqindex.files import disk
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.brokers import BACK_TO_MIN
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.log.message import Message
-from mqindex.rocketmq.options import StoreOptions, parse_version
+from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.queue_units import QueueBounds
 from mqindex.rocketmq.serving.tag_filter import TagFilter
@@ -112,7 +113,7 @@ def goes_back_to_min(options: StoreOptions) -> bool:
     """
     if options.broker_version is None:
         return not disk.is_there(os.path.join(options.root, "abort.bak"))
-    return parse_version(options.broker_version) < (4, 9, 4)
+    return options.broker.does(BACK_TO_MIN) is True
 
 
 def refusal(

@@ -1,0 +1,202 @@
+"""The rules of RocketMQ's brokers that differ by version: each is one row, and every command asks the same row."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from mqindex._rules import Broker, Rule
+
+__all__ = [
+    "BACK_TO_MIN",
+    "BATCH_QUEUES",
+    "BLANK_ENDS_STOP",
+    "COMPACTION",
+    "CONFIGS_OF_5",
+    "CONFIRMED_DISPATCHED",
+    "DIRECTORIES_STOP",
+    "EMPTY_FILES_STOP",
+    "EVERY",
+    "FASTJSON_2",
+    "FRAMES_AS_BODIES",
+    "FRAMES_LIMITED",
+    "INDEX_FILES_REQUIRED",
+    "LARGE_BLANK_CUTS",
+    "LENGTHS_COMPARED",
+    "LOG_IN_PLACES",
+    "LOG_IN_ROOT",
+    "LONG_TOPICS",
+    "MAPED_NAMES",
+    "NEGATIVE_BLANK_CUTS",
+    "OFFSETS_NOT_BLANK",
+    "PROCESS_ID_KEPT",
+    "RECOVERS_FEW_FILES",
+    "RECOVERS_FROM_OFFSET",
+    "RECOVERS_FROM_QUEUES",
+    "REFERENCE",
+    "ROCKSDB",
+    "ROCKSDB_OF_INDEXES",
+    "RULES",
+    "SYSTEM_TOPICS_DISPATCHED",
+    "TAGS_INDEXED",
+    "TEXTS_TRIMMED",
+    "TIMERS",
+    "UNSEPARATED",
+    "WAITS_FOR_DISPATCH",
+    "WAITS_IF_TOLD",
+    "broker_of",
+    "follows",
+]
+
+REFERENCE: Final = "4.9.3"
+"""The version whose rules are taken where nothing shows another; every broker takes its frames."""
+
+EVERY: Final = Rule("every broker does", None, None, "")
+
+# ---- the configuration
+
+MAPED_NAMES: Final = Rule(
+    "sizes are mapedFileSize…, later mappedFileSize…",
+    None, "4.5.2", "MessageStoreConfig",
+)  # fmt: skip
+TEXTS_TRIMMED: Final = Rule("blanks around a text are removed", "5.2", None, "MixAll.properties2Object")
+LOG_IN_PLACES: Final = Rule(
+    "storePathCommitLog may name several directories",
+    "4.9.2", None, "CommitLog, MultiPathMappedFileQueue",
+)  # fmt: skip
+LOG_IN_ROOT: Final = Rule(
+    "the log is in storePathRootDir, if storePathCommitLog is not set",
+    "4.9.4", None, "MessageStoreConfig.getStorePathCommitLog",
+)  # fmt: skip
+ROCKSDB: Final = Rule("the queues may be in RocksDB", "5.2", None, "MessageStoreConfig.storeType")
+ROCKSDB_OF_INDEXES: Final = Rule("rocksdbstore/ is made", "5.4", None, "MessageRocksDBStorage")
+
+# ---- what is written
+
+UNSEPARATED: Final = Rule(
+    "properties end without a separator",
+    "4.9.1", "5.2", "MessageDecoder.messageProperties2String",
+)  # fmt: skip
+FRAMES_AS_BODIES: Final = Rule(
+    "maxMessageSize limits a whole frame and a whole request",
+    None, "4.9.4", "CommitLog.MessageExtEncoder",
+)  # fmt: skip
+FRAMES_LIMITED: Final = Rule(
+    "a frame may be 64 KiB longer than maxMessageSize",
+    "4.9.5", None, "MessageExtEncoder",
+)  # fmt: skip
+LONG_TOPICS: Final = Rule("names of topics may have more than 127 bytes", "5.1", None, "MessageVersion")
+TAGS_INDEXED: Final = Rule("TAGS give index entries too (RIP-82)", "5.4", None, "IndexService.buildIndex")
+SYSTEM_TOPICS_DISPATCHED: Final = Rule(
+    "multi-dispatch is also of retry, system and schedule topics",
+    None, "5.0", "CommitLog.isMultiDispatchMsg",
+)  # fmt: skip
+BATCH_QUEUES: Final = Rule(
+    "topics have types, and those of type BatchCQ have batch queues",
+    "5.0", None, "ConsumeQueueStore.loadBatchConsumeQueues",
+)  # fmt: skip
+
+# ---- the start
+
+LENGTHS_COMPARED: Final = Rule(
+    "a file of another length prevents a start; else it and all after it are left out",
+    "4.5", None, "MappedFileQueue.load",
+)  # fmt: skip
+DIRECTORIES_STOP: Final = Rule(
+    "a directory among the files of a log or queue prevents a start; later it is skipped",
+    None, "5.1", "MappedFileQueue.doLoad",
+)  # fmt: skip
+EMPTY_FILES_STOP: Final = Rule(
+    "an empty file prevents a start; later it is deleted, if it is the last by name",
+    None, "5.1.3", "MappedFileQueue.doLoad",
+)  # fmt: skip
+WAITS_FOR_DISPATCH: Final = Rule(
+    "a start waits until the log is dispatched to its end",
+    "4.5", "5.0", "DefaultMessageStore.start",
+)  # fmt: skip
+WAITS_IF_TOLD: Final = Rule(
+    "it does so only with recheckReputOffsetFromCq",
+    "5.0", None, "DefaultMessageStore.start",
+)  # fmt: skip
+INDEX_FILES_REQUIRED: Final = Rule(
+    "a store whose index cannot be loaded is not opened",
+    "5.1", None, "DefaultMessageStore.load",
+)  # fmt: skip
+PROCESS_ID_KEPT: Final = Rule(
+    "a start writes its process id into abort, and keeps the last one in abort.bak",
+    "5.0", None, "DefaultMessageStore.createTempFile",
+)  # fmt: skip
+TIMERS: Final = Rule("messages have a time of delivery", "5.0", None, "TimerMessageStore.load")
+COMPACTION: Final = Rule("topics may be compacted", "5.1", None, "CompactionStore.load")
+CONFIGS_OF_5: Final = Rule(
+    "consumerOrderInfo.json, topicQueueMapping.json and timermetrics are loaded",
+    "5.0", None, "BrokerController.initialize",
+)  # fmt: skip
+FASTJSON_2: Final = Rule("blanks or [] are no configuration", "5.4", None, "RemotingSerializable.fromJson")
+OFFSETS_NOT_BLANK: Final = Rule(
+    "a table of consumers' offsets that is blank is not taken", "5.0", None, "ConsumerOffsetManager.decode"
+)
+BLANK_ENDS_STOP: Final = Rule(
+    "a queue whose last file begins without a unit is not loaded", "5.0", "5.5", "ConsumeQueue.recover"
+)
+
+# ---- the recovery
+
+RECOVERS_FROM_QUEUES: Final = Rule(
+    "after a clean end it begins at the newest file to which the queues reach, not at the third-last one",
+    "5.3.2", None, "CommitLog.recoverNormally",
+)  # fmt: skip
+RECOVERS_FEW_FILES: Final = Rule(
+    "it goes back over commitLogRecoverMaxNum files at most, empty ones counted; one whose first record is bad does "
+    "not match",
+    "5.4", None, "CommitLog.recoverAbnormally",
+)  # fmt: skip
+RECOVERS_FROM_OFFSET: Final = Rule(
+    "the checkpoint's logicsPhysicalOffset counts, if there is one",
+    "5.5", None, "ConsumeQueueStore.isMappedFileMatchedRecover",
+)  # fmt: skip
+CONFIRMED_DISPATCHED: Final = Rule(
+    # a broker is fenced (BrokerController.initialize) until a controller gave it its role; what is not confirmed is
+    # written once it is
+    "with enableControllerMode a start goes on at the checkpoint's confirmPhyOffset, wherever the recovery began",
+    "5.1.1", None, "DefaultMessageStore.start",
+)  # fmt: skip
+LARGE_BLANK_CUTS: Final = Rule(
+    "a file's blank is a bad record if its size is more than what is left of the file",
+    "5.3.2", None, "CommitLog.checkMessageAndReturnSize",
+)  # fmt: skip
+NEGATIVE_BLANK_CUTS: Final = Rule(
+    "it is one too if its size is negative",
+    "5.5.1", None, "CommitLog.checkMessageAndReturnSize",
+)  # fmt: skip
+
+# ---- reading
+
+BACK_TO_MIN: Final = Rule(
+    "a request beyond the end of a queue that begins at 0 is sent to its beginning, not to its end",
+    None, "4.9.4", "DefaultMessageStore.getMessage",
+)  # fmt: skip
+
+RULES: Final = tuple(rule for rule in globals().values() if isinstance(rule, Rule) and rule.thresholds)
+
+
+def broker_of(broker_version: str | None) -> Broker:
+    """The broker of a version that was given, None: of any. `ValueError` for what is no version.
+
+    >>> broker_of("4.9.3").does(TAGS_INDEXED), broker_of("v5.4-SNAPSHOT").does(TAGS_INDEXED)
+    (False, True)
+    """
+    if broker_version is None:
+        return Broker()
+    if not isinstance(broker_version, str):
+        raise TypeError(f"broker_version: expected a version like '4.9.3', got {broker_version!r:.80}")
+    numbers = re.match(r"^[vV]?(\d{1,9}\.\d{1,9}(?:\.\d{1,9})?)(?:\.\d+)*(?:[-.].*)?$", broker_version)
+    if numbers is None:
+        raise ValueError(f"broker_version: expected a version like '4.9.3', got {broker_version!r:.80}")
+    return Broker.of(numbers[1])
+
+
+def follows(broker: Broker, rule: Rule) -> bool:
+    """Whether it does what a rule says; where that depends on a version that nothing shows, as 4.9.3 does."""
+    done = broker.does(rule)
+    return bool(Broker.of(REFERENCE).does(rule)) if done is None else done
