@@ -161,7 +161,7 @@ def test_brokers_from_5_0_on_take_no_blanks_for_offsets(store: Path) -> None:
     """`ConsumerOffsetManager.load` of 4.9.7 gave an empty table, that of 5.0.0 and later the one of the `.bak`."""
     path = put(store, "consumerOffset.json", " \t\r\n", " \t\r\n")
     assert [starts(store, version) for version in ("4.9.7", "5.0.0", NEW, None)] == [True, False, False, None]
-    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "5.0 and later")]
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "from 5.0 on")]
     assert "brokers before 5.0 take it" in (invalid(look(store))[0].hint or "")
 
 
