@@ -56,6 +56,7 @@ def repair(
     parts: Iterable[str] | None = None,
     deep: bool = False,
     dry_run: bool = False,
+    replace_served: bool = False,
     engine: Engine | None = None,
     **given: Unpack[StoreArguments],
 ) -> RepairReport:
@@ -76,6 +77,8 @@ def repair(
     store : path of a store's root.
     deep : compare every entry of the index files with the log.
     dry_run : only report it, write nothing; as `verify`, also beside a running broker.
+    replace_served : also repair queues in which a broker gave queue offsets a second time: consumers no longer get the
+        later messages with these offsets, which they get now, but the earlier ones.
     parts : what to repair, of "index" and "consumequeue", which has the batch queues too; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
@@ -98,6 +101,7 @@ def repair(
         topic has none by config/topics.json; or a compacted topic would lack messages for good, which the broker's next
         start adds as long as the queues lack them too; or the commit log is missing, or what is in the place of the
         index or the queues is no directory; or a worker of a cluster does not see the files as the others do.
+        Or a repair takes messages out of a queue that consumers get now, and `replace_served` is False.
     RebuildError
         A worker died; nothing was published, or, if it died while files got their places, each is the old or the new
         one.
@@ -131,6 +135,8 @@ def repair(
             held_store = replace(_surveyed(seeing, options), held=True)  # another repair may have been there before
             seen = diagnose_store(seeing, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
             found_wrong = _chosen(seeing, wanted, seen)
+            if not replace_served:
+                _refuse_served(found_wrong)
             _mend(seeing, found_wrong, scratch, report)
     report.settings["broker_version"] = seen.walked.survey.version.reported
     report.messages = found_wrong.messages
@@ -236,6 +242,20 @@ def _chosen(engine: Engine, wanted: frozenset[str], seen: StoreDiagnosis) -> _Wr
         _refuse_undeclared(wrong.queues)
         _refuse_loss(wrong.queues, seen.lacks)
     return wrong
+
+
+def _refuse_served(wrong: _Wrong) -> None:
+    """Messages that consumers get now leave a queue only where that was asked for."""
+    for one in wrong.findings():
+        if one.kind == catalogue.OFFSETS_SERVED_TWICE.name:
+            raise FileStateError(
+                "a repair would take messages out of a queue that consumers get now",
+                path=one.path,
+                expected=one.expected,
+                got=one.got,
+                hint="allow it with replace_served=True (mqindex repair --replace-served), or repair the index only "
+                "(parts=, --parts index)",
+            )
 
 
 def _refuse_undeclared(queues: QueueDiagnosis) -> None:

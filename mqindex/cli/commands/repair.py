@@ -30,6 +30,11 @@ __all__ = ["command"]
     help="Kafka: let the next start cut each damaged log, good batches behind the damage too; --dry-run says how many.",
 )
 @click.option(
+    "--replace-served",
+    is_flag=True,
+    help="RocketMQ: where queue offsets were given twice, put the earlier messages back and drop the later ones.",
+)
+@click.option(
     "--undo",
     metavar="BACKUP",
     is_flag=False,
@@ -44,6 +49,7 @@ def command(
     deep: bool,
     dry_run: bool,
     cut_damaged: bool,
+    replace_served: bool,
     undo: str | None,
     parts: list[str] | None,
     kind: str | None,
@@ -65,9 +71,11 @@ def command(
     broker, library = broker_of(kind), library_of(kind)
     if cut_damaged and kind == STORE:
         raise click.UsageError("--cut-damaged is for Kafka's logs; PATH is a RocketMQ store")
-    if undo is not None and (deep or cut_damaged or parts is not None or engine.engine != "local"):
+    if replace_served and kind != STORE:
+        raise click.UsageError("--replace-served is for RocketMQ's stores; PATH is of Kafka")
+    if undo is not None and (deep or replace_served or cut_damaged or parts is not None or engine.engine != "local"):
         raise click.UsageError(
-            "--undo takes a repair back as a whole, here: no --deep, --cut-damaged, --parts or --engine"
+            "--undo takes a repair back as a whole: no --deep, --replace-served, --cut-damaged, --parts or --engine"
         )
     if not dry_run:
         true_from_here("every file is the old or the new one; run it again to finish")
@@ -78,6 +86,8 @@ def command(
         keywords = broker.keywords(store, options, parts)
         if cut_damaged:
             keywords["cut_damaged"] = True
+        if replace_served:
+            keywords["replace_served"] = True
         with engine.open() as chosen:
             report = library.repair(store, deep=deep, dry_run=dry_run, engine=chosen, **keywords)
             _tell(report, undone=False)

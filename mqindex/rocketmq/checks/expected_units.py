@@ -16,6 +16,7 @@ from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, fits_hole
 __all__ = ["ExpectedUnits", "gather_expected", "needs_again"]
 
 _MAX_LISTED = 20
+_MAX_NAMED = 5
 
 
 @dataclass(slots=True)
@@ -33,6 +34,7 @@ class ExpectedUnits:
     tag_hashes: int = 0
     differences: tuple[UnitDifference, ...] = ()
     oddities: Oddities = NO_ODDITIES
+    late: tuple[int, ...] = ()
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -57,15 +59,17 @@ class ExpectedUnits:
         self.wrong += run.wrong
         self.wrong_ext += run.wrong_ext
         self.tag_hashes += run.tag_hashes
+        self.late += run.late
         self.differences += run.differences[: _MAX_LISTED - len(self.differences)]
 
     def _forget(self) -> None:
         self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
-        self.ranges, self.differences, self.scattered = (), (), False
+        self.ranges, self.differences, self.late, self.scattered = (), (), (), False
 
     def findings(self, path: str) -> list[Finding]:
         """Everything that differs in the queue whose directory is `path`."""
-        return [*self._absent(path), *self._wrong(), *self._other(path), *oddity_findings(self.oddities, path)]
+        own = [*self._absent(path), *self._wrong(), *self._served_twice(path), *self._other(path)]
+        return [*own, *oddity_findings(self.oddities, path)]
 
     def _absent(self, path: str) -> list[Finding]:
         first = next((one for one in self.differences if one.field is None), None)
@@ -86,6 +90,19 @@ class ExpectedUnits:
             )
             for one in listed
         ]
+
+    def _served_twice(self, path: str) -> list[Finding]:
+        """Units of later messages with the queue offsets of earlier ones: consumers get these as long as they stay."""
+        later = [one for one in self.differences if one.field == "phy_offset" and one.got in self.late]
+        if not later:
+            return []
+        offsets, phy_offsets = [one.queue_offset for one in later], [one.got for one in later]
+        more, also = self.wrong > len(later), ", ..." if len(later) > _MAX_NAMED else ""
+        count = f"{'at least ' * more}{plural(len(later), 'later message')}"
+        some = ", ".join(map(str, phy_offsets[:_MAX_NAMED])) + also
+        got = f"{count} at queue offsets {offsets[0]} to {offsets[-1]}, phy offsets {some}"
+        expected = f"the earlier ones, phy offset {later[0].expected} first"
+        return [catalogue.OFFSETS_SERVED_TWICE.finding(path, expected=expected, got=got)]
 
     def _other(self, path: str) -> list[Finding]:
         found = []

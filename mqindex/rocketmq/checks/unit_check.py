@@ -87,6 +87,7 @@ class QueueRun:
     tag_hashes: int = 0
     differences: tuple[UnitDifference, ...] = ()
     oddities: Oddities = NO_ODDITIES
+    late: tuple[int, ...] = ()  # phy offsets of late units at their own places, the first of them
     anew: bool = False
     follows: bool = False
 
@@ -258,6 +259,7 @@ class _Queue(UnitPlaces):
         different = self._different(units)
         for start, stop in stretches(np.diff(different), len(units)):
             if not different[start]:
+                self._run.late += tuple(units["phy_offset"][start:stop][: _MAX_LISTED - len(self._run.late)].tolist())
                 self._put_at(int(units["queue_offset"][start]), units[start:stop])
         return int(different.sum())
 
