@@ -6,7 +6,7 @@ from mqindex._words import plural
 from mqindex.report import Start
 from mqindex.wording.findings import shortened
 
-__all__ = ["BEFORE_SEGMENTS", "CLEAN_SHUTDOWN", "LOCKS", "STATES", "verdict"]
+__all__ = ["ABORT", "BEFORE_SEGMENTS", "CLEAN_SHUTDOWN", "LOCKS", "STATES", "verdict"]
 
 LOCKS = {
     "held": "held: a broker runs on this {}",
@@ -16,6 +16,7 @@ LOCKS = {
 }
 """What the state of a lock means for a store or a log dir."""
 
+ABORT = {True: "there: the last exit was unclean, or the broker runs", False: "not there"}
 CLEAN_SHUTDOWN = {True: "yes", False: "no: the last exit was unclean, or the broker runs"}
 
 STATES = {

@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from mqindex._words import plural
-from mqindex.cli.brokers import broker_of
+from mqindex.cli.brokers import VERIFIED, broker_of
 from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS, require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand
 from mqindex.cli.output import command_line, print_fields, print_json, print_line, print_table
 from mqindex.cli.trouble import say
 from mqindex.wording.text import iso, size
-from mqindex.wording.verdict import CLEAN_SHUTDOWN, LOCKS
+from mqindex.wording.verdict import ABORT, CLEAN_SHUTDOWN, LOCKS
 
 __all__ = ["command"]
 
@@ -51,6 +51,8 @@ def command(*, path: str, whole: bool, kind: str | None, options: BrokerOptions,
             _print(facts, most=sys.maxsize if whole else _MOST_ROWS)
         else:
             print_line(f"`{command_line('info', path, '--all')}` lists {broker.LISTED}")
+        if kind in VERIFIED:
+            print_line(f"`{command_line('verify', path)}` says what is wrong: only headers and ends were read here")
     errors = list(dict.fromkeys(part["error"] for part in _parts(facts) if "error" in part))  # each once
     for error in errors:
         say(error)
@@ -120,7 +122,7 @@ def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
         elif name == "clean_shutdown":
             yield name, CLEAN_SHUTDOWN[value]
         elif name == "abort":
-            yield name, "there: the last exit was unclean, or the broker runs" if value else "not there"
+            yield name, ABORT[value]
         elif name == "lock":
             yield name, LOCKS[value].format("log dir" if facts["kind"] in kafka_kinds.KINDS else "store")
         elif name == "strays":

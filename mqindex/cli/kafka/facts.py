@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli.kafka import kinds
-from mqindex.cli.kafka.glance import glance_of_log_dir, glance_of_partition, missing_files
+from mqindex.cli.kafka.glance import glance_of_partition, unindexed_bytes
 from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError, reason
@@ -190,8 +190,8 @@ def _log_dir(path: str) -> Facts:
     found = log_dir.list_partitions(path)
     for named in found:
         with contextlib.suppress(FileNotFoundError):  # deleted, or renamed to be
-            segments, size, missing = partition_files.while_files_go(named.path, _extent)
-            lost.update(missing)
+            segments, size, unindexed = partition_files.while_files_go(named.path, _extent)
+            lost.update(unindexed)
             rows.append(
                 {
                     "topic": named.topic,
@@ -210,16 +210,16 @@ def _log_dir(path: str) -> Facts:
         "strays": [os.path.basename(name) for name in log_dir.stray_directories(path)],
         "duplicates": [[os.path.basename(name) for name in both] for both in duplicates],
     }
-    return {**facts, "glance": glance_of_log_dir(facts, lost)}
+    return {**facts, "glance": {"unindexed": lost}}
 
 
 def _extent(files: PartitionFiles) -> tuple[int, int, Counter[str]]:
-    """Segments and bytes of a partition, and the result of `missing_files`."""
+    """Segments and bytes of a partition, and what `unindexed_bytes` says."""
     rows: list[Facts] = [
         {"size": os.path.getsize(each.log), **{kind.value: at for kind, at in each.indexes.items()}}
         for each in files.segments
     ]
-    return len(rows), sum(row["size"] for row in rows), missing_files(rows, files)
+    return len(rows), sum(row["size"] for row in rows), unindexed_bytes(rows)
 
 
 _FACTS: Final[dict[str, Callable[[str], Facts]]] = {

@@ -5,87 +5,42 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.health import a_day
 
 if TYPE_CHECKING:
     from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles
 
-__all__ = ["glance_of_log_dir", "glance_of_partition", "missing_files"]
-
 Facts = dict[str, Any]
-_INDEXES = {"index": ("offset index", "offset indexes"), "timeindex": ("time index", "time indexes")}
+_INDEXES = ("index", "timeindex")
 
 
-def missing_files(segments: Iterable[Facts], files: PartitionFiles) -> Counter[str]:
-    """By the name of an index: how many segments have none, and after `bytes of ` how long their logs are.
-
-    `log`: how many have no log, but an index, or something else of that name; `file`: how many other names of its files
-    a directory has, or something else; `name`: how many logs have an offset in their name, but not as 20 digits.
-    """
-    from mqindex.kafka.partition.partition_files import other_names
-
-    no_logs = [path for path in files.not_files if path.endswith(".log")]
-    logless = {os.path.basename(path).partition(".")[0] for path in (*files.orphans, *no_logs)}
-    others = [path for path in files.not_files if path.rpartition(".")[2] not in ("log", *_INDEXES)]
-    missing: Counter[str] = Counter(log=len(logless), file=len(others))
-    missing["name"] = sum(found.ending == "log" for found in other_names(files))
-    for row in segments:
-        for name in _INDEXES:
-            if row.get(name) is None:
-                missing.update({name: 1, f"bytes of {name}": row["size"]})
-    return missing
-
-
-def glance_of_log_dir(facts: Facts, missing: Counter[str]) -> Facts:
-    """Signs of trouble in any partition. Growth is left out: it would need every partition's log."""
-    segments = sum(row["segments"] for row in facts["partitions"])
-    worries = list(_prevented(facts))
-    if not facts["clean_shutdown"] and facts["lock"] == "free":
-        worries.append("the last exit was unclean")
-    return {"worries": [*worries, *_worries(missing, segments)], "missing": _plain(missing)}
-
-
-def _prevented(facts: Facts) -> Iterator[str]:
-    """What the names of its directories show of a broker's start."""
-    strays, duplicates = facts["strays"], facts["duplicates"]
-    if strays:
-        are = "is not a partition" if len(strays) == 1 else f"and {len(strays) - 1} more are not partitions"
-        yield f"no broker starts: {strays[0]} {are}"
-    if duplicates:
-        yield f"no broker starts: {duplicates[0][1]} and {duplicates[0][0]} are of the same partition"
+def unindexed_bytes(segments: Collection[Facts]) -> Counter[str]:
+    """By the name of an index: the bytes of the logs beside which it is not there."""
+    return Counter({name: sum(row["size"] for row in segments if row.get(name) is None) for name in _INDEXES})
 
 
 def glance_of_partition(facts: Facts, files: PartitionFiles) -> Facts:
-    """Signs of trouble in a partition, and how fast it grows."""
-    rows = facts["segments"]
-    missing = missing_files(rows, files)
+    """What its indexes cover, its open transactions, and how fast it grows."""
     return {
-        "worries": list(_worries(missing, len(rows))),
-        "missing": _plain(missing),
+        "unindexed": unindexed_bytes(facts["segments"]),
+        "transactions": _transactions(files),
         "rates": _rates(facts, files.segments),
     }
 
 
-def _plain(missing: Counter[str]) -> Facts:
-    return {name: {"segments": missing[name], "bytes": missing[f"bytes of {name}"]} for name in _INDEXES}
+def _transactions(files: PartitionFiles) -> Facts | None:
+    """The open transactions of the newest snapshot of producers, and where the first one holds the stable offset."""
+    from mqindex.kafka.partition.producer_state import read_snapshot
 
-
-def _worries(missing: Counter[str], segments: int) -> Iterator[str]:
-    if number := missing["log"]:
-        yield f"{plural(number, 'more segment')} {'have' if number > 1 else 'has'} no log"
-    for name, words in _INDEXES.items():
-        if number := missing[name]:
-            gone = "are missing" if number > 1 else "is missing"
-            yield f"{number} {words[number > 1]} of {plural(segments, 'segment')} {gone}"
-    if number := missing["name"]:
-        yield f"{plural(number, 'log')} {'have' if number > 1 else 'has'} a name that no broker reads"
-    if number := missing["file"]:
-        yield f"{plural(number, 'other name')} {'lead' if number > 1 else 'leads'} to no file"
+    for _, path in sorted(files.snapshots.items())[-1:]:
+        with contextlib.suppress(MQIndexError, OSError):
+            begins = [first for _, first in read_snapshot(path)]
+            return {"open": len(begins), "first_offset": min(begins, default=None), "snapshot": os.path.basename(path)}
+    return None
 
 
 def _rates(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts | None:

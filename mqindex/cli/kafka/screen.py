@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mqindex._words import plural
 from mqindex.cli.coverage_bar import coverage_bar
-from mqindex.cli.output import command_line, print_fields, print_line
+from mqindex.cli.output import print_fields, print_line
 from mqindex.cli.progress import amount
 from mqindex.wording.text import iso, size
 from mqindex.wording.verdict import BEFORE_SEGMENTS, CLEAN_SHUTDOWN, LOCKS, STATES
@@ -24,11 +24,10 @@ def print_screen(facts: Facts) -> None:
     seen = facts["glance"]
     print_fields(
         [
-            ("verdict", "; ".join(seen["worries"]) or "nothing wrong is seen"),
             ("lock", LOCKS[facts["lock"]].format("log dir")),
             *([("state", STATES[facts["state"]])] if "state" in facts else []),
             *_of_log_dir(facts),
-            ("read", f"lengths and ends only; `{command_line('verify', facts['path'])}` reads everything"),
+            *_transactions(seen.get("transactions")),
         ]
     )
     if facts["size"]:
@@ -45,8 +44,15 @@ def _of_log_dir(facts: Facts) -> list[tuple[str, object]]:
     return [("clean_shutdown", CLEAN_SHUTDOWN[facts["clean_shutdown"]])]
 
 
+def _transactions(seen: Facts | None) -> list[tuple[str, object]]:
+    if not (seen and seen["open"]):
+        return []
+    opened = f"{plural(seen['open'], 'transaction')} as of {seen['snapshot']}"
+    return [("open", f"{opened}: consumers of committed records stop before offset {seen['first_offset']}")]
+
+
 def _index(name: str, facts: Facts) -> tuple[str, str]:
-    lost, whole = facts["glance"]["missing"][name]["bytes"], facts["size"]
+    lost, whole = facts["glance"]["unindexed"][name], facts["size"]
     parts = [[0, whole - lost]]
     if "segments" in facts:
         ends = list(accumulate(row["size"] for row in facts["segments"]))

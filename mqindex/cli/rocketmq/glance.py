@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from mqindex.errors import MQIndexError, reason
 from mqindex.health import a_day
@@ -21,54 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["covered_share", "glance"]
 
 Facts = dict[str, Any]
-_PARTS: Final = {"commitlog": "commit log", "index": "index", "consumequeue": "consume queues"}
-_WELL_COVERED: Final = 0.99
 
 
 def glance(path: str, facts: Facts, options: StoreArguments) -> Facts:
     """A few numbers for a whole store, from its facts as `mqindex info` has them; what is not known is None."""
-    seen = {
+    return {
         "start": _start(path, options),
         "coverage": None,
         "rates": None,
         **_of_log(path, facts, options),
         "lag": _lag((facts.get("consumer_offsets") or {}).get("offsets", ())),
     }
-    return {"worries": list(_worries(facts, seen)), **seen}
-
-
-def _worries(facts: Facts, seen: Facts) -> Iterator[str]:
-    """Signs of trouble, in words; without any there may still be errors."""
-    if seen["start"]["starts"] is False:
-        yield "a broker would not start"
-    new = _is_new(facts)
-    if facts["abort"] and facts["lock"] == "free" and not new:
-        yield "the last exit was unclean"
-    for name, words in _PARTS.items():
-        part = facts.get(name)
-        if part is None and new:
-            continue
-        if part is None:
-            yield f"the {words} {'is' if name != 'consumequeue' else 'are'} missing"
-        elif "error" in part or any("error" in file for file in part.get("files", ())):
-            yield f"not all of the {words} can be read"
-        elif name == "commitlog" and not part["files"] and _was_filled(facts):
-            yield "the commit log has no file, and index or consume queues have entries"
-        elif name != "commitlog" and seen["coverage"] is not None:
-            share = covered_share(seen["coverage"], "index" if name == "index" else "queues")
-            if share is not None and share < _WELL_COVERED:
-                yield f"the {words} cover{'s' if name == 'index' else ''} {share:.1%} of the log"
-
-
-def _is_new(facts: Facts) -> bool:
-    """A log without a message, as of a broker that was just started, and nothing beside it that has an entry."""
-    log = facts.get("commitlog") or {}
-    ends = log.get("min_phy_offset"), log.get("max_phy_offset")
-    return ends[0] is not None and ends[0] == ends[1] and not _was_filled(facts)
-
-
-def _was_filled(facts: Facts) -> bool:
-    return bool((facts.get("index") or {}).get("entries") or (facts.get("consumequeue") or {}).get("units"))
 
 
 def covered_share(coverage: Facts, name: str) -> float | None:

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from mqindex._words import plural
 from mqindex.cli.coverage_bar import coverage_bar
-from mqindex.cli.output import command_line, print_fields, print_line
+from mqindex.cli.output import print_fields, print_line
 from mqindex.cli.progress import amount
 from mqindex.cli.rocketmq.glance import covered_share
 from mqindex.wording.text import iso, size
+from mqindex.wording.verdict import ABORT
 
 __all__ = ["print_screen"]
 
@@ -26,9 +27,8 @@ def print_screen(facts: Facts) -> None:
     seen = facts["glance"]
     print_fields(
         [
-            ("verdict", "; ".join(seen["worries"]) or "nothing wrong is seen"),
             *seen["start"]["words"].items(),
-            ("read", f"headers and ends only; `{command_line('verify', facts['path'])}` reads everything"),
+            ("abort", ABORT[facts["abort"]]),
         ]
     )
     if seen["coverage"] is not None:
