@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 from mqindex.errors import FileStateError
 from mqindex.files import disk
 from mqindex.files.regular import reading
+from mqindex.files.sparse import SparseFile
 
 __all__ = ["RECORD", "Entry", "Record", "new_record", "read_record", "recorded", "require_intact", "require_next"]
 
 RECORD = "changes.json"
+_BLOCK = 1 << 20
 _SCHEMA = "mqindex.backup/1"
 
 
@@ -38,7 +40,8 @@ class Record:
 
     `takes_back`: the backup that this change puts back. `restores`: those that could be put back before that backup was
     made; they can be again after this change.
-    `sums`: length and BLAKE2b-128 of each file that is kept; None: the record is of a version that wrote none.
+    `sums`: length of each file that is kept, and BLAKE2b-128 of its blocks that are not all zeros, each after its
+    position; None: the record is of a version that wrote none.
     """
 
     number: int
@@ -97,12 +100,15 @@ def _regular(path: str) -> Iterator[str]:
 
 
 def _sum(path: str) -> tuple[int, str]:
-    digest, length = hashlib.blake2b(digest_size=16), 0
-    with reading(path) as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-            length += len(piece)
-    return length, digest.hexdigest()
+    """What is put away may be a file of terabytes, nearly all a hole: that is passed over."""
+    digest, read_to = hashlib.blake2b(digest_size=16), 0
+    with SparseFile(path) as file:
+        for start, stop in file.stretches():
+            for at in range(max(start - start % _BLOCK, read_to), stop, _BLOCK):
+                read_to = min(at + _BLOCK, file.size)
+                if (block := file.read(at, read_to)).strip(b"\0"):
+                    digest.update(at.to_bytes(8, "big") + block)
+    return file.size, digest.hexdigest()
 
 
 def require_next(backup: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from types import TracebackType
 
 from mqindex.errors import TruncatedFileError
@@ -31,18 +32,20 @@ class SparseFile:
 
     def data_end(self) -> int:
         """Where the last data ends; only zeros follow. The file's length, where the file system does not report it."""
-        if not hasattr(os, "SEEK_DATA"):
-            return self.size
-        end = at = 0
-        while at < self.size:
+        return max((end for _, end in self.stretches()), default=0)
+
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """Where data begins and ends, without the holes; all of it, where the file system does not report them."""
+        end = 0
+        while end < self.size:
             try:
-                at = os.lseek(self._fd, at, os.SEEK_DATA)
-                end = at = os.lseek(self._fd, at, os.SEEK_HOLE)
-            except OSError as error:
-                if error.errno == errno.ENXIO:  # no data after `at`
-                    return end
-                return self.size
-        return end
+                at = os.lseek(self._fd, end, os.SEEK_DATA)
+                end = os.lseek(self._fd, at, os.SEEK_HOLE)
+            except (OSError, AttributeError) as error:
+                if not isinstance(error, OSError) or error.errno != errno.ENXIO:  # else no data follows
+                    yield end, self.size
+                return
+            yield at, end
 
     def read(self, start: int, stop: int) -> bytes:
         """The bytes [start, stop); `TruncatedFileError` where others have cut the file."""
