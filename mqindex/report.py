@@ -185,7 +185,8 @@ class Start:
     deletes : tuple of str, files that the start would delete, and directories that it would empty
     entries_deleted : int, entries of index files among them
     entries_lost : int or None, those that it would not write again from the log; None: not known
-    recovers : int, segments whose indexes the start would make anew from their logs
+    recovers : int, segments whose indexes the start would make anew from their logs; not those of Kafka's metadata log,
+        which every start makes anew
     cuts : tuple of str, logs that it would cut there; of RocketMQ, files of the log
     messages_deleted : int or None, messages of a RocketMQ log that it would delete, in the files that it cuts or
         deletes; None: not known

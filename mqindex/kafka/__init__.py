@@ -1,6 +1,6 @@
 """Kafka's segment files: logs, and their offset, time and transaction indexes; verify, rebuild, repair.
 
-Reference version 4.1.0; the formats are those of every version from 0.11 on. `rebuild` writes the files that the
+Reference version 4.4.0; the formats are those of every version from 0.11 on. `rebuild` writes the files that the
 broker's own recovery writes. The topic's `index.interval.bytes` is in no file of a partition: give it where it is not
 4096.
 

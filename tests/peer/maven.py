@@ -15,7 +15,7 @@ from pathlib import Path
 
 __all__ = ["BUILT", "VERSIONS", "PeerError", "class_path", "exit_code", "java"]
 
-VERSIONS = {"rocketmq": ("4.9.3", "5.5.1"), "kafka": ("3.9.1", "4.1.0")}
+VERSIONS = {"rocketmq": ("4.9.3", "5.5.1"), "kafka": ("3.9.1", "4.4.0")}
 OTHERS = {"5.5.1": "5.5.0"}  # of the client and what else RocketMQ did not release again
 PROJECT = Path(__file__).parent
 BUILT = PROJECT.parents[1] / "build" / "peer"

@@ -539,3 +539,19 @@ def test_who_holds_the_lock_is_told(log_dir: Path) -> None:
 
 def test_one_file_has_no_start(log_dir: Path) -> None:
     assert verify(log_dir / "topic-0" / f"{10:020d}.log", engine=ONE).start is None
+
+
+@pytest.mark.parametrize(("version", "trimmed"), [("4.3.1", True), ("4.4.0", False), (None, False)])
+def test_a_metadata_log_that_a_broker_left_is_as_it_leaves_it(
+    version: str | None, trimmed: bool, log_dir: Path
+) -> None:
+    """From 4.4 on its indexes keep the length of open ones; a recovery of it at every start is nothing to tell."""
+    writer = PartitionWriter(log_dir / "__cluster_metadata-0", 0)
+    writer.append([KafkaRecord(timestamp=FIRST_TIME)])
+    writer.close()
+    for ending, length in (("index", 10485760), ("timeindex", 10485756)):
+        os.truncate(writer.directory / f"{0:020d}.{ending}", length)
+    report = verify(log_dir, engine=ONE, **({} if version is None else {"kafka_version": version}))
+    assert report.start == Start(True, lock="absent")
+    told = [(one.kind, one.severity) for one in report.findings]
+    assert told == [("offset-index-unwritten", "info"), ("time-index-unwritten", "info")] * trimmed

@@ -131,7 +131,7 @@ def _load(one: DiagnosedPartition, point: int, done: _Recovery) -> None:
         order.append(number)
         if loaded[number]:  # nothing is left to cut
             continue
-        done.recovers += 1
+        done.recovers += not one.partition.options.is_of_metadata  # of which every start is a recovery
         if segment.log.refusal is not None and not (segment.log.out_of_order or segment.log.overflows):
             done.obstacles.append(Obstacle(segment.files.log, segment.log.refusal))
             break
