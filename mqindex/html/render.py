@@ -65,6 +65,7 @@ def _template() -> Any:
 
     environment = jinja2.Environment(
         autoescape=True,
+        auto_reload=False,
         finalize=gate,
         loader=jinja2.FileSystemLoader(os.path.join(os.path.dirname(__file__), "templates")),
         lstrip_blocks=True,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import json
 import os
-import pkgutil
 import subprocess
 import sys
 import tempfile
@@ -19,9 +17,9 @@ from typing import Any
 
 import pytest
 
-import mqindex
 from mqindex.cli import main
 from tests.support.golden import StoreCase, case
+from tests.support.imported import import_all
 
 COMMAND = [sys.executable, "-m", "mqindex"]
 NOBODY = 65534
@@ -117,14 +115,6 @@ def public() -> Iterator[Store]:
 
 
 @cache
-def import_all() -> None:
-    """What commands import on first use: where Python is in root's home, nobody else may."""
-    for module in pkgutil.walk_packages(mqindex.__path__, "mqindex."):
-        if not module.name.startswith(("mqindex.spark", "mqindex.__main__")):
-            with contextlib.suppress(ImportError):  # of what an extra brings
-                importlib.import_module(module.name)
-
-
 @contextlib.contextmanager
 def ordinary_user() -> Iterator[None]:
     """Root may do anything: give that up for a while."""

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import Any
 
 from mqindex.files import disk
+from tests.support.imported import import_all
 
 __all__ = ["CLEANUP", "Outcome", "Runner", "some_calls"]
 
@@ -165,6 +166,7 @@ def _attempt(order: Any, answer: int) -> None:
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     if uid:
+        import_all()
         os.setuid(uid)
     trap = _Trap(at, failure)
     trap.set()
