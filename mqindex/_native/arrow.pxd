@@ -53,3 +53,6 @@ cdef class ArrayStream:
 
     cdef int check(self, int code) except -1
     cdef HeldArray next(self)
+
+
+cdef str arrow_type(const char* form)

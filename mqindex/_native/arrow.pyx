@@ -45,6 +45,22 @@ def export_stream(node):
     return capsule
 
 
+cdef dict _TYPES = {
+    b"n": "null", b"b": "bool", b"c": "int8", b"C": "uint8", b"s": "int16", b"S": "uint16", b"i": "int32",
+    b"I": "uint32", b"l": "int64", b"L": "uint64", b"e": "float16", b"f": "float32", b"g": "float64", b"z": "bytes",
+    b"Z": "bytes", b"vz": "bytes", b"u": "strings", b"U": "strings", b"vu": "strings", b"+l": "lists", b"+L": "lists",
+    b"+s": "structs", b"+m": "maps",
+}
+cdef dict _PARAMETRIC = {b"td": "dates", b"tt": "times of day", b"ts": "timestamps", b"tD": "durations", b"d:": "decimals"}
+
+
+cdef str arrow_type(const char* form):
+    """What people call a type that the C interface has letters for."""
+    cdef bytes letters = form
+    found = _TYPES.get(letters) or _PARAMETRIC.get(letters[:2])
+    return found or f"the Arrow format {letters.decode(errors='replace')!r}"
+
+
 # ---- schema
 
 cdef class _SchemaOwner:

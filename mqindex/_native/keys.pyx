@@ -10,7 +10,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset, strcmp
 
-from mqindex._native.arrow cimport ArrayStream, ArrowArray, ArrowSchema, HeldArray
+from mqindex._native.arrow cimport ArrayStream, ArrowArray, ArrowSchema, HeldArray, arrow_type
 from mqindex._native.keys cimport (
     Chunk,
     KeyBatch,
@@ -320,7 +320,7 @@ cdef int text_chunk(const char* form, const ArrowArray* array, Chunk* chunk) exc
         chunk.data = <const uint8_t*> array.buffers[1] + 16 * array.offset
         chunk.buffers = &array.buffers[2]
     else:
-        raise TypeError(f"keys: expected Arrow strings, got the Arrow format {form.decode(errors='replace')!r}")
+        raise TypeError(f"keys: expected strings, got {arrow_type(form)}")
     return 0
 
 
@@ -331,7 +331,7 @@ cdef int index_kind(const char* form) except -1:
     }
     kind = kinds.get(<bytes> form)
     if kind is None:
-        raise TypeError(f"keys: expected dictionary indices, got the Arrow format {form.decode(errors='replace')!r}")
+        raise TypeError(f"keys: expected dictionary indices, got {arrow_type(form)}")
     return kind
 
 

@@ -16,7 +16,7 @@ from libc.stdint cimport (
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, strcmp, strncmp
 
-from mqindex._native.arrow cimport ArrayStream, ArrowArray, ArrowSchema, HeldArray
+from mqindex._native.arrow cimport ArrayStream, ArrowArray, ArrowSchema, HeldArray, arrow_type
 from mqindex._native.memory cimport Block, Pinned, new_block
 from mqindex._native.pieces cimport (
     MQI_HOST_SIZE_IPV6, Pieces, mqi_log_parse_host, mqi_piece, mqi_pieces,
@@ -212,16 +212,12 @@ cdef list _read_stream(object capsule, str name):
 cdef object _batch(ArrowSchema* schema, ArrowArray* array, object owner):
     cdef int64_t i
     if strcmp(schema.format, b"+s") != 0:
-        raise TypeError(f"messages: expected record batches, got the Arrow format {_format(schema)!r}")
+        raise TypeError(f"messages: expected record batches, got {arrow_type(schema.format)}")
     columns = {}
     for i in range(schema.n_children):
         name = schema.children[i].name.decode(errors="replace")
         columns[name] = _column(name, schema.children[i], array.children[i], array.offset, array.length, owner)
     return array.length, columns
-
-
-cdef str _format(ArrowSchema* schema):
-    return schema.format.decode(errors="replace")
 
 
 cdef inline bint is_null(const ArrowArray* array, int64_t i) noexcept nogil:
@@ -262,7 +258,7 @@ cdef Pieces _texts(str name, ArrowSchema* schema, ArrowArray* array, int64_t fir
         width = int(form[2:])
     elif strcmp(form, b"u") != 0 and strcmp(form, b"z") != 0 and strcmp(form, b"U") != 0 \
             and strcmp(form, b"Z") != 0 and strcmp(form, b"vu") != 0 and strcmp(form, b"vz") != 0:
-        raise TypeError(f"{name}: expected text or bytes, got the Arrow format {_format(schema)!r}")
+        raise TypeError(f"{name}: expected text or bytes, got {arrow_type(schema.format)}")
     for i in range(n):
         at = first + i
         if is_null(array, at):
@@ -320,7 +316,7 @@ cdef object _numbers(str name, ArrowSchema* schema, ArrowArray* array, int64_t f
     elif kind == b"L":
         dtype = "uint64"
     elif kind not in b"cCsSiIlL" or schema.format[1] != 0:
-        raise TypeError(f"{name}: expected whole numbers, text or bytes, got the Arrow format {_format(schema)!r}")
+        raise TypeError(f"{name}: expected whole numbers, text or bytes, got {arrow_type(schema.format)}")
     numbers = np.empty(n, np.int64)
     PyObject_GetBuffer(numbers, &view, PyBUF_WRITABLE)
     out = <int64_t*> view.buf

@@ -21,7 +21,7 @@ __all__ = ["KINDS", "kind_elsewhere", "kind_of", "require_home", "require_kind",
 
 KINDS: Final = {**rocketmq_kinds.KINDS, **kafka_kinds.KINDS}
 _FILES = rocketmq_kinds.FILES | kafka_kinds.FILES
-_MOST_NAMED = 10  # kinds in one sentence
+_MOST_NAMED = 4  # kinds in one sentence
 
 
 def kind_of(path: str) -> str | None:
@@ -37,8 +37,7 @@ def require_kind(path: str, forced: str | None, *expected: str) -> str:
     _require_there(path, "file or directory")
     kind = forced or kind_of(path)
     if kind is None:
-        hint = "; --kind says what it is" if _takes_kind() else ""
-        raise Trouble(f"{path} is nothing that mqindex knows: expected {_either(expected)}{hint}")
+        raise Trouble(_unknown(path, expected))
     if kind not in expected:
         kinds = kafka_kinds.KINDS if kind in kafka_kinds.KINDS else rocketmq_kinds.KINDS
         own = tuple(one for one in expected if one in kinds) or expected
@@ -88,6 +87,18 @@ def _require_there(path: str, what: str) -> None:
         raise Trouble(f"{path} is neither a file nor a directory")
 
 
+def _unknown(path: str, expected: tuple[str, ...]) -> str:
+    """What is said of a path that is no kind: an empty directory is mostly where a volume is to be mounted."""
+    below = sorted(entry.path for entry in os.scandir(path)) if os.path.isdir(path) else None
+    if below == []:
+        return f"{path} is an empty directory; is its volume mounted?"
+    for child in below or ():
+        if os.path.isdir(child) and kind_of(child) in expected:
+            return f"{path} is nothing that mqindex knows; did you mean {child}?"
+    hint = "; --kind says what it is" if _takes_kind() else ""
+    return f"{path} is nothing that mqindex knows: expected {_either(expected)}{hint}"
+
+
 def _hint(path: str, expected: tuple[str, ...]) -> str:
     """The nearest directory above that would do: from a file of a consume queue to its store there are four."""
     above = os.path.abspath(path)
@@ -106,6 +117,8 @@ def _takes_kind() -> bool:
 def _either(kinds: tuple[str, ...]) -> str:
     if len(kinds) > _MOST_NAMED:
         context = click.get_current_context(silent=True)
-        return f"what `{context.command_path if context else 'mqindex'} --help` lists for --kind"
+        help_of = f"`{context.command_path if context else 'mqindex'} --help`"
+        firsts = [next(filter(every.__contains__, kinds), None) for every in (rocketmq_kinds.KINDS, kafka_kinds.KINDS)]
+        return f"{', '.join(KINDS[kind] for kind in firsts if kind)}, or another kind of those that {help_of} lists"
     words = [KINDS[kind] for kind in kinds]
     return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]

@@ -257,8 +257,8 @@ QUEUE_FILE_SIZE_UNKNOWN = Kind("queue-file-size-unknown", "warning",
     _GIVE)
 
 FILE_LENGTH_UNKNOWN = Kind("file-length-unknown", "info",
-    "Files are not as long as brokers make them by default, and nothing shows whether another length is set. Unless it "
-    "is that of the files, which may all be cut, no broker starts.",
+    "Files do not have the default length, and nothing shows whether another length is set. If it is not set, all of "
+    "these files were cut, and no broker starts.",
     _GIVE)
 DELAY_LEVEL_UNKNOWN = Kind("delay-level-unknown", "warning",
     "Units of delayed messages are to be written, and nothing shows when these are to be delivered.",

@@ -22,13 +22,14 @@ _ASKED = {
 def counts(findings: Iterable[Finding]) -> str:
     """How many findings of each severity, in words.
 
-    >>> counts([Finding("error", "a"), Finding("info", "b"), Finding("error", "c")])
-    '2 errors, 1 info'
+    >>> counts([Finding("error", "a"), Finding("info", "b"), Finding("info", "c", hint="repaired")])
+    '1 error, 1 repaired, 1 info'
     """
-    of = Counter(finding.severity for finding in findings)
+    of = Counter("repaired" if finding.hint == "repaired" else finding.severity for finding in findings)
     words = [
         plural(of["error"], "error") if of["error"] else "",
         plural(of["warning"], "warning") if of["warning"] else "",
+        f"{of['repaired']} repaired" if of["repaired"] else "",
         f"{of['info']} info" if of["info"] else "",
     ]
     return ", ".join(word for word in words if word)

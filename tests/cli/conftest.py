@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +113,6 @@ def public() -> Iterator[Store]:
         yield Store(chosen, chosen.unpack(Path(place)))
 
 
-@cache
 @contextlib.contextmanager
 def ordinary_user() -> Iterator[None]:
     """Root may do anything: give that up for a while."""

@@ -159,7 +159,7 @@ def test_a_file_that_is_nothing_of_ours_is_told_what_was_expected(shell: Shell, 
     for path in (tmp_path / name, tmp_path):
         done = shell("info", path)
         assert (done.status, done.out) == (2, "")
-        assert "is nothing that mqindex knows: expected what `mqindex info --help` lists for --kind" in done.err
+        assert "is nothing that mqindex knows: expected a store's root directory, " in done.err
 
 
 def test_an_index_file_without_entries_takes_the_geometry_of_its_neighbours(shell: Shell, basic: Store) -> None:

@@ -59,12 +59,34 @@ def test_a_store_is_found_from_far_below(shell: Shell, basic: Store, name: str) 
     assert shell("verify", basic.root / name).err.endswith(f"; did you mean {basic.root}?\n")
 
 
-@pytest.mark.parametrize("command", ["info", "dump"])
-def test_many_kinds_are_not_one_sentence(shell: Shell, tmp_path: Path, command: str) -> None:
-    assert shell(command, tmp_path).err == (
-        f"mqindex: {tmp_path} is nothing that mqindex knows: expected what `mqindex {command} --help` lists for "
-        "--kind; --kind says what it is\n"
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        ("info", "a store's root directory, a Kafka log dir"),
+        ("dump", "an index file, a Kafka partition's directory"),
+    ],
+)
+def test_many_kinds_are_not_one_sentence(shell: Shell, stranger: Path, command: str, first: str) -> None:
+    assert shell(command, stranger).err == (
+        f"mqindex: {stranger} is nothing that mqindex knows: expected {first}, or another kind of those that `mqindex {command} --help` lists; --kind says what it is\n"
     )
+
+
+def test_an_empty_directory_may_be_a_volume_that_is_not_mounted(shell: Shell, tmp_path: Path) -> None:
+    for words in (["verify"], ["info"], ["repair"], ["dump"]):
+        done = shell(*words, tmp_path)
+        said = f"mqindex: {tmp_path} is an empty directory; is its volume mounted?\n"
+        assert (done.status, done.out, done.err) == (2, "", said)
+
+
+def test_the_directory_above_a_store_leads_to_it(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    (tmp_path / "a file").touch()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "store").symlink_to(basic.root)
+    done = shell("verify", tmp_path / "data")
+    assert (done.status, done.err) == (
+        2, f"mqindex: {tmp_path}/data is nothing that mqindex knows; did you mean {tmp_path}/data/store?\n"
+    )  # fmt: skip
 
 
 def test_optimize_does_not_name_an_option_that_it_has_not(shell: Shell, stranger: Path) -> None:

@@ -50,7 +50,14 @@ def test_one_found_key_of_several_is_a_yes(shell: Shell, basic: Store, found: di
 
 def test_no_hit_is_a_no_without_output(shell: Shell, basic: Store, found: dict[str, str]) -> None:
     done = shell("query", basic.root, "--topic", "WrongTopic", found["uniqKey"])
-    assert (done.status, done.out, done.err) == (1, "", "")
+    assert (done.status, done.out) == (1, "")
+
+
+def test_a_topic_that_is_not_there_is_said_with_the_nearest_one(shell: Shell, basic: Store) -> None:
+    """A misspelt topic was answered with nothing."""
+    said = "mqindex: no entry of topic 'BbTopik' with such keys; the store has no queue of this topic; did you mean "
+    assert shell("query", basic.root, "--topic", "BbTopik", "no-key").err == f"{said}BBTopic?\n"
+    assert shell("query", basic.root, "--topic", "BBTopic", "no-key").err == ""
 
 
 def test_a_directory_and_a_file_of_the_index_answer_too(shell: Shell, basic: Store, found: dict[str, str]) -> None:

@@ -53,12 +53,11 @@ def print_hits(kind: str, path: str, question: Question, options: StoreArguments
         say(f"--max-num {question.max_num} cut the answer of {plural(cut, 'key')}: there are more entries, older ones")
     if unread and not found:
         raise Trouble(f"nothing was found, but {plural(len(unread), 'index file')} could not be read")
-    if not found and sys.stderr.isatty():
+    if not found:
         others = _other_topics(path, topic) if kind == STORE else ""
-        say(
-            f"no entry of topic {topic!r} with such keys; "
-            + (others or "the index knows only hashes of TOPIC#KEY, so check both")
-        )
+        if others or sys.stderr.isatty():
+            hint = others or "the index knows only hashes of TOPIC#KEY, so check both"
+            say(f"no entry of topic {topic!r} with such keys; {hint}")
     return found
 
 
@@ -105,12 +104,16 @@ class _JsonLines:
 
 
 def _other_topics(store: str, topic: str) -> str:
-    """The topics that have queues in a store, if this one is not among them."""
+    """The topics that have queues in a store, if this one is not among them; the one that was perhaps meant."""
+    from difflib import get_close_matches
+
     from mqindex.rocketmq.queue.queue_files import subdirectories
 
     there = sorted(os.path.basename(path) for path in subdirectories(os.path.join(store, "consumequeue")))
     if not there or topic in there:
         return ""
+    if meant := get_close_matches(topic, there, 1):
+        return f"the store has no queue of this topic; did you mean {meant[0]}?"
     more = f" and {plural(len(there) - _TOPICS, 'more', 'more')}" if len(there) > _TOPICS else ""
     return f"the store has queues of {', '.join(there[:_TOPICS])}{more}"
 
