@@ -68,7 +68,8 @@ def test_a_store_is_found_from_far_below(shell: Shell, basic: Store, name: str) 
 )
 def test_many_kinds_are_not_one_sentence(shell: Shell, stranger: Path, command: str, first: str) -> None:
     assert shell(command, stranger).err == (
-        f"mqindex: {stranger} is nothing that mqindex knows: expected {first}, or another kind of those that `mqindex {command} --help` lists; --kind says what it is\n"
+        f"mqindex: {stranger} is nothing that mqindex knows: expected {first}, or another kind of those that "
+        f"`mqindex {command} --help` lists; --kind says what it is\n"
     )
 
 

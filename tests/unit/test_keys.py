@@ -162,7 +162,7 @@ def test_element_that_is_no_text_is_named_with_its_position() -> None:
 def test_arrow_of_another_type_is_a_type_error() -> None:
     pa, pl = arrow(), pytest.importorskip("polars")
     for keys in (pa.array([1]), pa.table({"a": ["a"]}), pa.array([["a"]]), pl.DataFrame({"a": ["a"]})):
-        with pytest.raises(TypeError, match="expected strings, got|Arrow"):
+        with pytest.raises(TypeError, match=r"expected strings, got|Arrow"):
             key_batch(keys)
 
 
