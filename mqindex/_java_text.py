@@ -9,8 +9,6 @@ from __future__ import annotations
 import codecs
 from typing import Final
 
-__all__ = ["JAVA"]
-
 JAVA: Final = "mqindex.java"
 """As `errors` of a decoding it gives what Java's `new String(bytes, UTF_8)` does."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-__all__ = ["needing"]
-
 
 @contextlib.contextmanager
 def needing(sentence: str, *packages: str) -> Iterator[None]:

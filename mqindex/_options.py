@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 from mqindex.errors import require_switch
 
-__all__ = ["with_options_of"]
-
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-__all__ = ["open_room"]
-
 
 class Room(ModuleType):
     """The package; `_home` has the module of each public name."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["plural"]
-
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
     """A count and its noun; `nouns`: the plural, where it is not a regular one.

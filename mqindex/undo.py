@@ -15,8 +15,6 @@ from mqindex.files.exchange import put_back, taken_back, written_since
 from mqindex.files.rights import as_owner_of
 from mqindex.report import Kind, RepairReport
 
-__all__ = ["take_back"]
-
 
 def take_back(
     root: str,

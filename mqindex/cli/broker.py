@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from mqindex.kafka.partition.partition_log import IsolationLevel
     from mqindex.report import Catalogue, RebuildReport, RepairReport, Report
 
-__all__ = ["MOST_HITS", "Broker", "Health", "Library", "Listing", "Question"]
-
 MOST_HITS = 64  # of a key, by default
 
 

@@ -14,8 +14,6 @@ from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 if TYPE_CHECKING:
     from mqindex.html.page import Page
 
-__all__ = ["DUMPED", "HOMES", "QUERIED", "REPORTED", "VERIFIED", "broker_of", "library_of", "page_of", "unseen_kind"]
-
 # The kinds of path that each command takes.
 HOMES = (rocketmq_kinds.STORE, kafka_kinds.PARTITION, kafka_kinds.LOG_DIR)
 REPORTED = (*HOMES, *kafka_kinds.OF_SEGMENT)

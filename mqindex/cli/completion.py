@@ -16,8 +16,6 @@ from mqindex.cli.trouble import Trouble, true_from_here
 from mqindex.files.urls import is_url
 from mqindex.wording.text import shell_command
 
-__all__ = ["ASKED", "SHELLS", "Completed", "Place", "answer", "install"]
-
 ASKED: Final = "_MQINDEX_COMPLETE"  # set by the scripts
 MARK: Final = "# mqindex completion"
 SHELLS: Final = {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["coverage_bar"]
-
 _WIDEST_BAR, _BESIDE_THE_BAR = 60, 34  # columns
 _CELLS, _PLAIN_CELLS = "░▒█", ".+#"  # nothing, some, all of a cell is covered
 

@@ -9,8 +9,6 @@ from mqindex.cli.output import print_line, print_paragraph
 from mqindex.report import Catalogue, Finding
 from mqindex.wording.findings import FindingGroup, grouped
 
-__all__ = ["print_findings"]
-
 
 def print_findings(findings: Iterable[Finding], catalogue: Catalogue, root: str) -> None:
     """One paragraph for each kind, the errors first; paths as seen from `root`."""

@@ -13,8 +13,6 @@ from mqindex.cli.output import json_line
 from mqindex.cli.trouble import Trouble
 from mqindex.wording.text import iso, printable
 
-__all__ = ["FORMATS", "Columns", "Writer"]
-
 Columns = Mapping[str, Any]  # name -> ndarray or StringColumn, of equal lengths
 Writer = Callable[[Iterator[Columns]], None]
 

@@ -12,8 +12,6 @@ import click
 
 from mqindex import __version__
 
-__all__ = ["COMMANDS", "root", "run"]
-
 COMMANDS: Final = {  # in the order in which people meet them
     "info": "Say what a file or directory is, and what is in it.",
     "query": "Look keys up in a store, or offsets and times in a Kafka partition.",

@@ -10,8 +10,6 @@ from typing import BinaryIO, Final
 
 from mqindex.cli.trouble import Trouble
 
-__all__ = ["BATCH", "argument_text", "key_batches"]
-
 BATCH: Final = 1 << 16  # keys of one bulk call
 
 

@@ -17,8 +17,6 @@ from mqindex.files.urls import name_of
 if TYPE_CHECKING:
     from mqindex.cli.options import BrokerOptions
 
-__all__ = ["KINDS", "kind_elsewhere", "kind_of", "require_home", "require_kind", "require_store"]
-
 KINDS: Final = {**rocketmq_kinds.KINDS, **kafka_kinds.KINDS}
 _FILES = rocketmq_kinds.FILES | kafka_kinds.FILES
 _MOST_NAMED = 4  # kinds in one sentence

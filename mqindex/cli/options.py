@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     from mqindex.kafka.options import PartitionArguments
     from mqindex.rocketmq.options import StoreArguments
 
-__all__ = [
-    "BrokerOptions",
-    "EngineOptions",
-    "engine_options",
-    "json_option",
-    "out_file_option",
-    "parts_option",
-    "path_options",
-    "report_options",
-    "store_options",
-    "subcommand",
-    "time_option",
-]
-
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 

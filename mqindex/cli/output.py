@@ -12,19 +12,6 @@ from mqindex.wording.text import printable, shell_command
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = [
-    "Aligned",
-    "Column",
-    "Rows",
-    "command_line",
-    "json_line",
-    "print_fields",
-    "print_json",
-    "print_line",
-    "print_paragraph",
-    "print_table",
-]
-
 _WIDEST_CELL = 60  # up to which others are aligned
 _WIDE = 1 << 16  # a pipe has no width: nothing is cut or folded there
 _GAP = "  "  # between the columns of a table

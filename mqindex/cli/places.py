@@ -20,8 +20,6 @@ from mqindex.cli.trouble import Trouble
 from mqindex.files.whereabouts import around, upwards
 from mqindex.rocketmq.store import COMMON_NAMES, OWN_NAMES, QUEUES, is_part
 
-__all__ = ["appearing", "require_no_broker_file", "require_outside"]
-
 _LOCKS: Final = ("lock", ".lock")
 _BUILT: Final = (".index", ".timeindex", ".txnindex")  # what a partition's directory has that `rebuild` made
 _LOG_DIGITS, _INDEX_DIGITS = 20, 17

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from mqindex.engines import OnProgress
 
-__all__ = ["amount", "columns", "progress_bars", "progress_line"]
-
 MINUTE: Final = 60.0  # s between two lines
 _WIDEST_BAR = 40
 _BESIDE_THE_BAR = 56  # columns for name, share, rate and time left

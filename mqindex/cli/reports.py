@@ -8,8 +8,6 @@ from mqindex.cli.output import command_line, print_fields, print_json, print_lin
 from mqindex.report import Report
 from mqindex.wording.reports import counts, settings
 
-__all__ = ["finished", "print_actions", "print_summary", "way_back"]
-
 _ACTIONS = 20
 
 

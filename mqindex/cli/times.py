@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import click
 
-__all__ = ["TIME", "milliseconds"]
-
 _TAKEN = "ms since the epoch, 2026-11-21T08:00+08:00 (without a zone: UTC), now, or -1h, -2d30m (before now)"
 _UNITS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}  # in this order, each once
 _NUMBER = re.compile(r"[+-]?[0-9]+")

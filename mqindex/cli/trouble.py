@@ -25,8 +25,6 @@ import click
 from mqindex.errors import MQIndexError, reason
 from mqindex.wording.text import printable
 
-__all__ = ["TROUBLE", "Trouble", "end_by", "guarded", "interrupt", "say", "true_from_here"]
-
 TROUBLE = 2
 
 

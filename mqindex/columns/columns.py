@@ -15,8 +15,6 @@ from mqindex._words import plural
 from mqindex.columns.limits import several_names
 from mqindex.columns.ragged import Node, Ragged
 
-__all__ = ["BinaryColumn", "Columns", "HeadersColumn", "StringColumn", "chosen_columns"]
-
 Column: TypeAlias = "npt.NDArray[Any] | StringColumn | HeadersColumn"
 
 _FORMATS = dict(zip(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"), "cCsSiIlLfg", strict=True))

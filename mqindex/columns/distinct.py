@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["distinct"]
-
 
 def distinct(values: npt.ArrayLike) -> npt.NDArray[Any]:
     """As `numpy.unique`, which loads all of `numpy.ma` where it is not asked for counts: a tenth of NumPy's start.

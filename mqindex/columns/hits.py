@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from mqindex.columns.ragged import Node, Ragged
 
-__all__ = ["Hits"]
-
 
 class Hits(Ragged, Sequence[npt.NDArray[np.int64]]):
     """The offsets found for each key of a batch, in the order of the keys.

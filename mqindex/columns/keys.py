@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, KeysView, Mapping, Set
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mqindex._native.keys import KeyBatch, hashes_to_slots, key_hash, seed_of
+from mqindex._native.keys import KeyBatch, hashes_to_slots, seed_of
 from mqindex.columns.limits import whole_number_from
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-__all__ = ["Keys", "hash_slots", "index_key", "key_batch", "key_hash", "key_hashes", "text_of"]
 
 Keys: TypeAlias = Any
 """list, tuple or iterable of str; ndarray of text; Arrow, polars or pandas strings (the Arrow PyCapsule interface)."""

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from mqindex._native.numbers import int64, whole_number
 
-__all__ = ["INT_MAX", "no_whole_number", "several", "several_names", "whole_count", "whole_number_from"]
-
 INT_MAX: Final = 2**31 - 1
 """The largest int of a broker, which is written in Java."""
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from mqindex._native.numbers import int64, milliseconds, whole_number
 
-__all__ = ["Time", "Times", "int64s", "refuse_masked", "refuse_nulls", "times"]
-
 Time: TypeAlias = int | datetime | np.datetime64
 """ms since the epoch, an aware datetime (pandas' too), or a datetime64, which counts as UTC."""
 

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from mqindex._native.arrow import export_array
 
-__all__ = ["Node", "Ragged"]
-
 Node: TypeAlias = tuple[Any, ...]  # an array as `_native.arrow` exports it
 
 _INT32_MAX = 2**31 - 1

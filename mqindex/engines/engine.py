@@ -16,8 +16,6 @@ from mqindex._native.numbers import whole_number
 from mqindex.engines.processors import processors
 from mqindex.engines.workers import Workers
 
-__all__ = ["Cluster", "Engine", "LocalEngine", "OnProgress", "Progress", "chosen_engine", "one_at_a_time"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -9,8 +9,6 @@ from mqindex.engines.tasks import half_done, run_one
 from mqindex.files.exchange import Exchange, changed_so_far, exchange_files
 from mqindex.files.publication import Publication, Published, publish, published_so_far
 
-__all__ = ["exchange_all", "publish_all"]
-
 _NAME = "publish"
 
 

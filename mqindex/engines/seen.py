@@ -18,8 +18,6 @@ from typing import Any, TypeVar
 from mqindex.engines.engine import Cluster, Engine
 from mqindex.errors import FileStateError
 
-__all__ = ["SeeingEngine", "looking", "require_made", "require_seen", "unseen"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -14,8 +14,6 @@ from mqindex.files import disk, staging
 if TYPE_CHECKING:
     from mqindex.engines.seen import SeeingEngine
 
-__all__ = ["announce", "half_done", "held", "marked", "require_seen", "run_one", "scratch_in", "scratches_in"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from mqindex.errors import RebuildError
 
-__all__ = ["Dumps", "group_by_weight", "outcome", "results", "run_packed"]
-
 Dumps = Callable[[Any], bytes]
 
 

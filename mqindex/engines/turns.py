@@ -12,8 +12,6 @@ from contextlib import AbstractContextManager
 from mqindex.engines.engine import one_at_a_time
 from mqindex.files.fork_lock import new_lock
 
-__all__ = ["python_turn"]
-
 _turn = new_lock()
 
 

@@ -10,8 +10,6 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["Workers"]
-
 
 class Workers:
     """A `ThreadPoolExecutor` that waits for its tasks, not for its threads or futures. One thread at a time calls it.

@@ -17,8 +17,6 @@ from mqindex.files import disk, staging
 from mqindex.files.backup_record import recorded
 from mqindex.files.copying import copy_whole, remove_whole
 
-__all__ = ["NO_BACKUP", "backup_in", "find_backups", "homes_above", "keep", "move_aside"]
-
 NO_BACKUP: Final = "*"
 """In the place of a backup's name: none is named."""
 _PREFIX = "mqindex-backup-"

@@ -20,8 +20,6 @@ from mqindex.files import disk
 from mqindex.files.regular import reading
 from mqindex.files.sparse import SparseFile
 
-__all__ = ["RECORD", "Entry", "Record", "new_record", "read_record", "recorded", "require_intact", "require_next"]
-
 RECORD = "changes.json"
 _BLOCK = 1 << 20
 _SCHEMA = "mqindex.backup/1"

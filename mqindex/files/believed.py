@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from types import TracebackType
 
-__all__ = ["Believed"]
-
 
 class Believed:
     """Wraps every sync of one thing. After a failed sync the disk's content is unknown: the system may have dropped

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mqindex.files import disk
 
-__all__ = ["BlockWriter"]
-
 _SIZE = 1 << 18  # bytes; the first use of 1 MiB of memory costs more than it saves
 
 

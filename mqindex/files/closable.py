@@ -7,8 +7,6 @@ from typing import ClassVar, Self
 
 from mqindex.errors import ClosedFileError
 
-__all__ = ["Closable"]
-
 
 class Closable:
     """A context manager that closes at its end. `close` sets `_closed`; it may be called twice."""

@@ -10,8 +10,6 @@ import stat
 from mqindex.errors import FileStateError
 from mqindex.files import disk
 
-__all__ = ["copy", "copy_whole", "remove_whole"]
-
 _NO_COPIES = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
 _PIECE = 1 << 20
 

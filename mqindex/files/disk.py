@@ -21,48 +21,6 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from mqindex._native import names
 
-__all__ = [
-    "append",
-    "check_space",
-    "close",
-    "create",
-    "exists",
-    "free_bytes",
-    "is_directory",
-    "is_file",
-    "is_there",
-    "kind_of",
-    "link",
-    "make_directories",
-    "make_directory",
-    "named",
-    "naming_path",
-    "new_file",
-    "open_directory",
-    "open_to_write",
-    "own_like",
-    "pwrite_all",
-    "remove",
-    "remove_directory",
-    "remove_temporaries",
-    "rename",
-    "replace",
-    "require_writable",
-    "resize",
-    "status",
-    "swap",
-    "sync",
-    "sync_data",
-    "sync_directories",
-    "sync_directory",
-    "sync_file",
-    "sync_files",
-    "sync_tree",
-    "temporary",
-    "write_all",
-    "write_new",
-]
-
 _MAY_NOT = (errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY)  # or cannot
 _LONGEST = 100  # bytes of a name in a temporary one
 _SYNCS = 16  # files at once: one after the other, each takes a commit of its own, which is ten times as long

@@ -6,8 +6,6 @@ import errno
 import os
 from collections.abc import Callable
 
-__all__ = ["leads_to_directory", "leads_to_file"]
-
 
 def leads_to_directory(entry: os.DirEntry[str]) -> bool:
     """Whether it is a directory, itself or as a link. What cannot be looked at is an `OSError`, not "no"."""

@@ -21,17 +21,6 @@ from mqindex.files.backup_record import RECORD, Entry, new_record, read_record
 from mqindex.files.copying import copy_whole, remove_whole
 from mqindex.files.rights import neighbour_of
 
-__all__ = [
-    "Change",
-    "Exchange",
-    "changed_so_far",
-    "exchange_files",
-    "old_or_new",
-    "put_back",
-    "taken_back",
-    "written_since",
-]
-
 
 class Change(NamedTuple):
     """Afterwards `name`, below the root, leads to the file or directory `source`; None: to nothing.

@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-__all__ = ["for_each", "of_each"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

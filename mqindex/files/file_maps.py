@@ -9,8 +9,6 @@ from mqindex.errors import ClosedFileError
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.mapped_file import MappedFile
 
-__all__ = ["FileMaps"]
-
 
 class FileMaps:
     """Maps of the files last read, not more than `limit`; for several threads.

@@ -7,8 +7,6 @@ import threading
 from typing import TypeVar
 from weakref import WeakSet
 
-__all__ = ["new_lock", "new_rlock"]
-
 _L = TypeVar("_L", threading.Lock, threading.RLock)
 
 _locks: WeakSet[threading.Lock | threading.RLock] = WeakSet()

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["interrupts_wait"]
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 _PATIENCE = 5.0  # s: a clean-up that takes longer, as on a disk that does not answer, is interrupted as ever
 

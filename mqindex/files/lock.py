@@ -19,22 +19,6 @@ from mqindex.files import disk
 from mqindex.files.fork_lock import new_rlock
 from mqindex.files.tmpfile import link_into_place, open_nameless
 
-__all__ = [
-    "Holder",
-    "State",
-    "hold",
-    "hold_directory",
-    "hold_file",
-    "holder",
-    "leads_to",
-    "lock_whole",
-    "program",
-    "refuse_writer",
-    "require_free",
-    "require_unused",
-    "state",
-]
-
 _LOCKS = ("lock", ".lock")  # of a store, of a log dir
 _ABOVE = 3  # directories from a queue to its store's root
 _MOST_BELOW = 1_000_000  # directories that are looked through for a store in one that is to be moved

@@ -17,8 +17,6 @@ from mqindex.files.disk import exists, named
 from mqindex.files.rights import neighbour_of
 from mqindex.files.tmpfile import link_into_place, open_nameless
 
-__all__ = ["MappedFile"]
-
 _MADV_POPULATE_READ = 22  # Linux 5.14; not in the mmap module
 _MADV_POPULATE_WRITE = 23
 _READ_AHEAD = 128 << 10  # bytes that Linux reads at most for one advice, unless a disk is set to more

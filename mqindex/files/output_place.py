@@ -14,9 +14,6 @@ from mqindex.files.probe import file_system, is_mount_point
 from mqindex.files.staging import home_of, scratch, sweep
 from mqindex.files.whereabouts import Whereabouts
 
-__all__ = ["require_apart", "require_new", "require_place"]
-
-
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _ASIDE = 30  # bytes that `mqindex.files.staging.exchange` adds to a name at most
 

@@ -13,8 +13,6 @@ from mqindex.files import disk, lock
 from mqindex.files.mapped_file import reserve
 from mqindex.files.tmpfile import open_nameless
 
-__all__ = ["Place", "file_system", "is_mount_point", "probe"]
-
 _SIZE = 1 << 20
 _MOUNTS = "/proc/self/mountinfo"  # Linux
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from mqindex.files import disk, staging
 
-__all__ = ["Publication", "Published", "publish", "published_so_far"]
-
 
 @dataclass(frozen=True, slots=True)
 class Publication:

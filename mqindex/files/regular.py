@@ -11,8 +11,6 @@ from typing import BinaryIO, TextIO
 
 from mqindex.files import disk
 
-__all__ = ["reading", "reading_text", "regular"]
-
 
 @contextlib.contextmanager
 def reading(path: str | os.PathLike[str], *, buffered: bool = True) -> Iterator[BinaryIO]:

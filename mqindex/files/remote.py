@@ -23,8 +23,6 @@ from mqindex.files.fork_lock import new_lock, new_rlock
 from mqindex.files.mapped_file import MappedFile
 from mqindex.files.urls import parts
 
-__all__ = ["AT_ONCE", "PAGE", "RemoteFile", "RemotePlace"]
-
 PAGE: Final = 4096  # bytes of which it is known whether they were read
 AT_ONCE: Final = 16  # requests in flight, where the file system does not decide that itself
 _GAP = 16  # pages that are read too, because one request more costs more

@@ -9,8 +9,6 @@ import os
 from mqindex.files.disk import named
 from mqindex.files.regular import regular
 
-__all__ = ["Residency", "read_ahead"]
-
 _ASKED = 16  # pages; a file of which a tenth is not in memory passes one time in five, one of which half is not, never
 _STRIDE = 1_000_003  # to other pages, whatever the file's length
 _AT_ONCE = 128 << 10  # bytes that Linux reads at most for one advice, unless a disk is set to more

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 
 from mqindex.files import disk
 
-__all__ = ["as_owner_of", "is_shut", "neighbour_of", "rights"]
-
 
 def is_shut(status: os.stat_result, owner: os.stat_result) -> bool:
     """Whether the user `owner` cannot write. A group's right counts as his: he may be in the group."""

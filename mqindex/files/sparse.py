@@ -11,8 +11,6 @@ from mqindex.errors import TruncatedFileError
 from mqindex.files.disk import named
 from mqindex.files.regular import regular
 
-__all__ = ["SparseFile"]
-
 
 class SparseFile:
     """A file that is read, not mapped: a page fault in a mapping reads ahead over the hole, page by page of zeros.

@@ -22,21 +22,6 @@ from datetime import UTC, datetime
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
 
-__all__ = [
-    "backup_name",
-    "discard",
-    "end_exchange",
-    "exchange",
-    "home_of",
-    "make_shared_scratch",
-    "named_outside",
-    "newest",
-    "rights_in",
-    "scratch",
-    "sweep",
-    "unused",
-]
-
 _NAME = re.compile(r"\.mqindex-[0-9a-f]{12}", re.ASCII)
 _BESIDE = ".exchange-"
 _OWNER = "owner"

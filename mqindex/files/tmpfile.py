@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 
-__all__ = ["link_into_place", "open_nameless"]
-
 _NAMELESS = getattr(os, "O_TMPFILE", None)  # Linux
 _NO_SUCH_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)  # of the file system; of the kernel
 _NO_SUCH_LINKS = (errno.ENOENT, errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP)  # without /proc, for one

@@ -13,8 +13,6 @@ from mqindex.errors import FormatError, OutputExistsError
 from mqindex.files import disk, staging
 from mqindex.files.output_place import require_place
 
-__all__ = ["unpack"]
-
 
 def unpack(archive: IO[bytes], directory: str) -> list[str]:
     """Let the top directories of a tar archive appear in `directory`, and return their paths.

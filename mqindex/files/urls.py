@@ -7,8 +7,6 @@ import re
 
 from mqindex.errors import ReadOnlyFileError
 
-__all__ = ["is_url", "name_of", "parts", "refuse_writing"]
-
 _URL = re.compile(r"[a-z][a-z0-9+.:-]*://", re.IGNORECASE)
 
 

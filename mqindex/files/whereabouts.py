@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from mqindex.files import disk
 
-__all__ = ["Whereabouts", "around", "upwards"]
-
 _Identity = tuple[int, int] | None
 
 

@@ -10,8 +10,6 @@ from mqindex.errors import OutputExistsError
 from mqindex.files import disk
 from mqindex.files.tmpfile import open_nameless
 
-__all__ = ["appearing", "have_file", "publish_content", "replace_content", "require_new_file"]
-
 
 def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
     """Let `path` hold exactly these bytes, durably: the old content or the new one, never a part.

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element, tostring
 
-__all__ = ["WIDTH", "Box", "Drawing", "Picture"]
-
 WIDTH = 760  # units of a picture, which are pixels where the page is wide
 _GAP = 6  # pixels between an axis and its labels
 _TOP = 10  # pixels above the axes

@@ -11,8 +11,6 @@ from itertools import groupby
 from mqindex.html.drawing import WIDTH, Box, Drawing, Picture
 from mqindex.html.text import count, rate, size, visible
 
-__all__ = ["Stretch", "bars", "heat", "in_calendar", "ranked", "stretches", "time_bars", "time_line"]
-
 Form = Callable[[float], str]
 _CALENDAR = (0, 32_503_680_000_000)  # ms, to the year 3000: other values are not taken as times
 _LABEL = 28  # characters

@@ -11,11 +11,6 @@ from mqindex.html.text import count
 from mqindex.report import Severity
 from mqindex.wording.findings import FindingGroup
 
-__all__ = [
-    "Actions", "Block", "Cell", "Column", "Commands", "Fact", "Facts", "Fields", "Figure", "Findings", "Note", "Page",
-    "Section", "Table", "Tone", "Verdict",
-]  # fmt: skip
-
 Tone = Literal["good", "warn", "bad", "info"]
 ROWS = 40  # of a table; of longer ones --json lists all
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DARK", "LIGHT", "SERIES", "css_variables", "luminance"]
-
 LIGHT: Final = {
     "paper": "#ffffff",
     "raised": "#f5f7f9",

@@ -30,19 +30,6 @@ from mqindex.wording.reports import asked_options, beyond_repair, counts, settin
 from mqindex.wording.text import printable, shell_command
 from mqindex.wording.verdict import verdict
 
-__all__ = [
-    "Shown",
-    "findings_of",
-    "histogram",
-    "name_of",
-    "over_time",
-    "reading_of",
-    "series_table",
-    "times_of",
-    "unread_page",
-    "verdict_of",
-]
-
 Path = Sequence[str | int]
 Form = Callable[[Any], str]
 Shown = tuple[str, Path, Form]

@@ -14,8 +14,6 @@ from mqindex.html.page import Page
 from mqindex.html.palette import DARK, LIGHT, css_variables
 from mqindex.html.text import Name, visible
 
-__all__ = ["MAX_BYTES", "TEXT", "prepare", "render", "require_installed"]
-
 MAX_BYTES = 1_000_000
 _NEEDS = "a page needs jinja2: pip install 'mqindex[html]'"
 TEXT = 2000  # characters of one text: names are shorter, and a sentence about one may be long

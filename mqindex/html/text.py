@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 
 from mqindex.wording.text import printable
 
-__all__ = ["CUT", "Name", "count", "moment", "rate", "share", "size", "span", "times", "visible"]
-
 CUT = 100  # characters of a name
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS = (("d", 86_400), ("h", 3_600), ("min", 60))

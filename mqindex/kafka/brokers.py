@@ -7,23 +7,6 @@ from typing import Final
 
 from mqindex._rules import Broker, Rule, numbers_of
 
-__all__ = [
-    "AFTER_RAFT",
-    "CHECKPOINT_STOPS",
-    "FIRST_OFFSETS_INDEXED",
-    "LOST_INDEXES_LEFT",
-    "METADATA_INDEXES_TRIMMED",
-    "NUMBER_STOPS",
-    "ONE_BYTE_OF_VERSION",
-    "RAFT",
-    "REFERENCE",
-    "RULES",
-    "STRAY_STOPS",
-    "TOPIC_IDS",
-    "broker_of",
-    "follows",
-]
-
 REFERENCE: Final = "4.4.0"
 """The version whose rules are taken where none is given."""
 

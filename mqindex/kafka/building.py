@@ -9,8 +9,6 @@ from typing import Final
 from mqindex.engines import Engine
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, recover_segments, write_transactions
 
-__all__ = ["recover_partitions", "write_transaction_indexes"]
-
 _BATCH_BYTES: Final = 64 << 20
 _BATCH_SEGMENTS: Final = 256
 

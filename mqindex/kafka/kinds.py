@@ -16,8 +16,6 @@ from typing import Final
 
 from mqindex.files.regular import reading
 
-__all__ = ["begins_with_batch", "first_offset"]
-
 _HEAD: Final = struct.Struct(">qiIb")
 _LENGTH_END: Final = 12  # the length counts from here
 _LEAST: Final = {0: 26, 1: 34, 2: 61}  # bytes of a batch, by its magic

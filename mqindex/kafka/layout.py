@@ -121,16 +121,6 @@ import numpy as np
 from mqindex._native.numbers import int64, whole_number
 from mqindex.errors import BadMagicError, path_of
 
-__all__ = [
-    "MAX_BASE_OFFSET",
-    "MAX_INDEX_SIZE",
-    "MAX_LOG_SIZE",
-    "MIN_BATCH_SIZE",
-    "IndexKind",
-    "base_offset_of",
-    "require_file",
-]
-
 MAX_INDEX_SIZE: Final = 10_485_760
 MAX_LOG_SIZE: Final = 2**31 - 1  # positions have 32 bits
 MAX_BASE_OFFSET: Final = 2**63 - 2**31

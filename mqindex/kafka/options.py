@@ -11,8 +11,6 @@ from mqindex.kafka.brokers import LOST_INDEXES_LEFT, METADATA_INDEXES_TRIMMED, R
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind
 from mqindex.report import Value
 
-__all__ = ["INDEX_INTERVAL_BYTES", "PartitionArguments", "PartitionOptions", "partition_options"]
-
 INDEX_INTERVAL_BYTES = 4096
 
 

@@ -26,8 +26,6 @@ from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, start
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.report import RebuildReport
 
-__all__ = ["rebuild"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Begin:

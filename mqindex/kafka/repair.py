@@ -25,8 +25,6 @@ from mqindex.kafka.partition.survey import Order, Survey, partitions_at, start_r
 from mqindex.report import RepairReport
 from mqindex.undo import take_back
 
-__all__ = ["repair", "undo_repair"]
-
 
 @with_options_of(partition_options)
 def repair(

@@ -22,8 +22,6 @@ from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.survey import Survey
 from mqindex.kafka.verify import examine
 
-__all__ = ["report"]
-
 
 @with_options_of(partition_options)
 def report(

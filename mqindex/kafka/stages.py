@@ -27,12 +27,10 @@ from mqindex.kafka.checks.segment_log import events_in
 from mqindex.kafka.layout import MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_damage import damage_in, recovered_past_damage
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import PartitionOptions
-from mqindex.kafka.partition.partition_files import SegmentFiles
 from mqindex.kafka.partition.transactions import EVENT
 from mqindex.report import Finding
-
-__all__ = ["RecoveredSegment", "SegmentRecovery", "needed_space", "recover_segments", "write_transactions"]
 
 _SMALL: Final = 256 << 10  # bytes of a log, below which opening it and making its files takes longer than reading it
 

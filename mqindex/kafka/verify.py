@@ -21,8 +21,6 @@ from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.survey import Order, Survey, start_report, survey
 from mqindex.report import Report
 
-__all__ = ["Examined", "examine", "verify"]
-
 
 @with_options_of(partition_options)
 def verify(

@@ -74,11 +74,13 @@ from typing import TYPE_CHECKING
 from mqindex._room import open_room
 
 if TYPE_CHECKING:
-    from mqindex.columns.keys import hash_slots, key_hash, key_hashes
+    from mqindex._native.keys import key_hash
+    from mqindex.columns.keys import hash_slots, key_hashes
     from mqindex.rocketmq.dispatch.follow import FollowReport, follow
     from mqindex.rocketmq.health.store_health import StoreHealth
-    from mqindex.rocketmq.index.index_file import IndexFile, IndexHeader
+    from mqindex.rocketmq.index.index_file import IndexFile
     from mqindex.rocketmq.index.index_service import IndexService, QueryOffsetResult
+    from mqindex.rocketmq.layout import IndexHeader
     from mqindex.rocketmq.log.commit_log import CommitLog
     from mqindex.rocketmq.log.message import Message
     from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
@@ -87,9 +89,10 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.metadata.topic_configs import TopicConfig
     from mqindex.rocketmq.optimize import optimize
     from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
-    from mqindex.rocketmq.queue.consume_queue import ConsumeQueue, tag_hash
+    from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
     from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
+    from mqindex.rocketmq.queue.queue_units import tag_hash
     from mqindex.rocketmq.rebuild import rebuild
     from mqindex.rocketmq.repair import repair, undo_repair
     from mqindex.rocketmq.report import report
@@ -112,7 +115,7 @@ _HOME = {
     "GetMessageResult": "mqindex.rocketmq.serving.get_message",
     "GetMessageStatus": "mqindex.rocketmq.serving.get_message",
     "IndexFile": "mqindex.rocketmq.index.index_file",
-    "IndexHeader": "mqindex.rocketmq.index.index_file",
+    "IndexHeader": "mqindex.rocketmq.layout",
     "IndexService": "mqindex.rocketmq.index.index_service",
     "Message": "mqindex.rocketmq.log.message",
     "MessageStore": "mqindex.rocketmq.serving.message_store",
@@ -124,13 +127,13 @@ _HOME = {
     "TopicConfig": "mqindex.rocketmq.metadata.topic_configs",
     "follow": "mqindex.rocketmq.dispatch.follow",
     "hash_slots": "mqindex.columns.keys",
-    "key_hash": "mqindex.columns.keys",
+    "key_hash": "mqindex._native.keys",
     "key_hashes": "mqindex.columns.keys",
     "optimize": "mqindex.rocketmq.optimize",
     "rebuild": "mqindex.rocketmq.rebuild",
     "repair": "mqindex.rocketmq.repair",
     "report": "mqindex.rocketmq.report",
-    "tag_hash": "mqindex.rocketmq.queue.consume_queue",
+    "tag_hash": "mqindex.rocketmq.queue.queue_units",
     "undo_repair": "mqindex.rocketmq.repair",
     "verify": "mqindex.rocketmq.verify",
 }

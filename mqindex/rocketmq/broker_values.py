@@ -14,8 +14,6 @@ from mqindex.report import Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.brokers import TEXTS_TRIMMED
 
-__all__ = ["FLUSH_DISK_TYPES", "NUMBERS", "SETTINGS", "as_taken"]
-
 NUMBERS: Final = {  # and a broker's defaults
     "commitLogRecoverMaxNum": 10,
     "flushCommitLogLeastPages": 4,

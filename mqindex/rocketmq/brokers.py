@@ -7,47 +7,6 @@ from typing import Final
 
 from mqindex._rules import Broker, Rule
 
-__all__ = [
-    "BACK_TO_MIN",
-    "BATCH_QUEUES",
-    "BLANK_ENDS_STOP",
-    "COMPACTION",
-    "CONFIGS_OF_5",
-    "CONFIRMED_DISPATCHED",
-    "DIRECTORIES_STOP",
-    "EMPTY_FILES_STOP",
-    "EVERY",
-    "FASTJSON_2",
-    "FRAMES_AS_BODIES",
-    "FRAMES_LIMITED",
-    "INDEX_FILES_REQUIRED",
-    "LARGE_BLANK_CUTS",
-    "LENGTHS_COMPARED",
-    "LOG_IN_PLACES",
-    "LOG_IN_ROOT",
-    "LONG_TOPICS",
-    "MAPED_NAMES",
-    "NEGATIVE_BLANK_CUTS",
-    "OFFSETS_NOT_BLANK",
-    "PROCESS_ID_KEPT",
-    "RECOVERS_FEW_FILES",
-    "RECOVERS_FROM_OFFSET",
-    "RECOVERS_FROM_QUEUES",
-    "REFERENCE",
-    "ROCKSDB",
-    "ROCKSDB_OF_INDEXES",
-    "RULES",
-    "SYSTEM_TOPICS_DISPATCHED",
-    "TAGS_INDEXED",
-    "TEXTS_TRIMMED",
-    "TIMERS",
-    "UNSEPARATED",
-    "WAITS_FOR_DISPATCH",
-    "WAITS_IF_TOLD",
-    "broker_of",
-    "follows",
-]
-
 REFERENCE: Final = "4.9.3"
 """The version whose rules are taken where nothing shows another; every broker takes its frames."""
 

@@ -11,8 +11,6 @@ from mqindex.files.regular import reading
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2, QUEUE_UNIT_SIZE
 
-__all__ = ["Beginning", "beginning_of", "is_index_file"]
-
 Beginning = Literal["message", "unit", "zeros"]
 
 _FRAME: Final = struct.Struct(">ii")  # total_size, magic_code

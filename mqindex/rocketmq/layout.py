@@ -158,37 +158,6 @@ from typing import Final, NamedTuple
 from mqindex.columns.limits import whole_number_from
 from mqindex.errors import GeometryError
 
-__all__ = [
-    "BATCH_FILE_SIZE",
-    "BATCH_UNIT_SIZE",
-    "BLANK_UNIT_SIZE",
-    "COMMIT_LOG_FILE_SIZE",
-    "EXT_FILE_SIZE",
-    "EXT_UNIT_SIZE",
-    "FIRST_EXT_ADDRESS",
-    "HASH_SLOT_NUM",
-    "INDEX_ENTRY_FIELDS",
-    "INDEX_ENTRY_SIZE",
-    "INDEX_HEADER_FIELDS",
-    "INDEX_HEADER_SIZE",
-    "INDEX_NUM",
-    "INDEX_SLOT_SIZE",
-    "MAGIC_BLANK",
-    "MAGIC_MESSAGE_V1",
-    "MAGIC_MESSAGE_V2",
-    "MAX_EXT_ADDRESS",
-    "MAX_INDEX_FILE_SIZE",
-    "MAX_TIMESTAMP",
-    "QUEUE_FILE_SIZE",
-    "QUEUE_UNIT_SIZE",
-    "RUN_ENTRY_SIZE",
-    "SMALLEST_EXT_FILE_SIZE",
-    "IndexHeader",
-    "Order",
-    "index_file_size",
-    "number_of",
-]
-
 INDEX_HEADER_SIZE: Final = 40
 INDEX_HEADER_FIELDS: Final = {
     "begin_timestamp": 0,

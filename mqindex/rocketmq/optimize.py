@@ -32,8 +32,6 @@ from mqindex.rocketmq.sidecar.weaving import known_files, known_of, weave
 from mqindex.rocketmq.sidecar.writing import sidecar_space
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
-__all__ = ["optimize"]
-
 _OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 
 

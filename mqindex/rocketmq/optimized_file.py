@@ -20,8 +20,6 @@ from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.sidecar.reading import find_sidecars, read_fence_header
 from mqindex.rocketmq.sidecar.writing import write_sidecars
 
-__all__ = ["FileTask", "KnownFiles", "MadeFile", "optimize_file"]
-
 
 @dataclass(frozen=True, slots=True)
 class KnownFiles:

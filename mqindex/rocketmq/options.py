@@ -21,16 +21,6 @@ from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.brokers import LOG_IN_PLACES, LOG_IN_ROOT, ROCKSDB, TAGS_INDEXED, broker_of
 from mqindex.rocketmq.settings import Config, blamed_on, read_settings, whole_setting
 
-__all__ = [
-    "INDEX_SWITCHES",
-    "Config",
-    "StoreArguments",
-    "StoreOptions",
-    "given_directories",
-    "parse_delay_levels",
-    "store_options",
-]
-
 _GEOMETRY = ("hash_slot_num", "index_num")
 _NUMBERS: Final = {  # fields, by the broker's names
     "hash_slot_num": "maxHashSlotNum",

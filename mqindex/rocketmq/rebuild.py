@@ -53,8 +53,6 @@ from mqindex.rocketmq.pipeline.survey import (
 )
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 
-__all__ = ["rebuild"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Order:

@@ -46,8 +46,6 @@ from mqindex.rocketmq.pipeline.survey import (
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.undo import take_back
 
-__all__ = ["repair", "undo_repair"]
-
 
 @with_options_of(store_options)
 def repair(

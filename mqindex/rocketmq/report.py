@@ -24,8 +24,6 @@ from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.verify import examine
 
-__all__ = ["report"]
-
 
 @with_options_of(store_options)
 def report(

@@ -12,16 +12,6 @@ from mqindex.files.regular import reading
 from mqindex.rocketmq import store
 from mqindex.rocketmq.options import StoreOptions
 
-__all__ = [
-    "config_databases",
-    "config_in_rocksdb",
-    "is_rocksdb",
-    "manifest_of",
-    "queues_in_rocksdb",
-    "refuse_config_in_rocksdb",
-    "refuse_queues_in_rocksdb",
-]
-
 _HINT = "mqindex neither reads nor writes them"
 _FILES = re.compile(r"CURRENT|(MANIFEST|OPTIONS)-\d{6,}|\d{6,}\.sst", re.ASCII)
 _CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets")  # in `config/`, of a broker with its queues there

@@ -21,8 +21,6 @@ from mqindex.report import Value
 from mqindex.rocketmq.broker_values import NUMBERS, SETTINGS, as_taken
 from mqindex.rocketmq.brokers import MAPED_NAMES, TEXTS_TRIMMED
 
-__all__ = ["Config", "Settings", "blamed_on", "read_broker_conf", "read_settings", "whole_setting"]
-
 Config = Mapping[str, Any] | str | os.PathLike[str]
 
 _OLD_NAMES: Final = {  # names of MAPED_NAMES: the later names

@@ -11,30 +11,6 @@ from typing import Final
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
 
-__all__ = [
-    "COMMON_NAMES",
-    "OWN_NAMES",
-    "QUEUES",
-    "are_queues",
-    "directories_of",
-    "file_size",
-    "hold_index_file",
-    "hold_lock",
-    "hold_part",
-    "hold_writers",
-    "index_directories",
-    "index_paths",
-    "is_left_of_store",
-    "is_part",
-    "names_in",
-    "places_of",
-    "require_parts",
-    "require_store",
-    "strangers",
-    "stray_index_names",
-    "was_unclean",
-]
-
 QUEUES: Final = ("consumequeue", "consumequeue_ext", "batchconsumequeue")
 # Names in a store's root: those that no other program gives, and those that may be anybody's.
 OWN_NAMES: Final = {

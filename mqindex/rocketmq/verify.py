@@ -25,8 +25,6 @@ from mqindex.rocketmq.pipeline.splits import split_size_for
 from mqindex.rocketmq.pipeline.survey import Survey, start_report, survey_in_place
 from mqindex.rocketmq.tally.split_tally import sampling
 
-__all__ = ["Examined", "examine", "verify"]
-
 
 @with_options_of(store_options)
 def verify(

@@ -9,8 +9,6 @@ from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.rocketmq import store
 
-__all__ = ["refuse_other_place", "refuse_strangers", "store_around"]
-
 _COMMIT_LOG, _INDEX, _QUEUES, _TABLE = "commitlog", "index", "consumequeue", "queues"
 _DIGITS: Final = {_COMMIT_LOG: 20, _INDEX: None, _QUEUES: 20}
 _SHOWN = 4

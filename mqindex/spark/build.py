@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["build_index", "rebuild", "repair", "verify"]
-
 StrPath = str | os.PathLike[str]
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkEngine"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

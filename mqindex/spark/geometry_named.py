@@ -9,8 +9,6 @@ from typing import Any
 from mqindex.errors import GeometryError
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM
 
-__all__ = ["BY_ARGUMENTS", "BY_OPTIONS", "BY_SQL", "geometry_named"]
-
 _OPTIONS = {"hash_slot_num": "hashSlotNum", "index_num": "indexNum"}
 _BROKERS = f"those of the broker: by default {HASH_SLOT_NUM} and {INDEX_NUM}"
 BY_OPTIONS = f"the options {' and '.join(_OPTIONS.values())} are {_BROKERS}"

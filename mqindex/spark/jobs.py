@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Job", "is_connect", "start_job"]
-
 KILL_SECONDS = 4.5  # Spark kills the Python process of a cancelled task after about four
 SETTLE_SECONDS = 10.0
 

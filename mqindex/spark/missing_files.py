@@ -12,8 +12,6 @@ import socket
 
 from mqindex.engines.seen import unseen
 
-__all__ = ["left_out", "require_seen"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-__all__ = ["quiet_start", "troubles"]
-
 _TIME = r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d "  # of Spark's own layout of a log line
 _NOISE = re.compile(
     rf"{_TIME}(?:WARN|INFO|DEBUG|TRACE) |WARNING: |Using Spark's default log4j|Setting (?:default|Spark) log level"

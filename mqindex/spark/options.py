@@ -13,8 +13,6 @@ from urllib.parse import unquote
 from mqindex._native.numbers import int64
 from mqindex.errors import path_of
 
-__all__ = ["SourceOptions", "local_path"]
-
 _PATHS = ("path", "paths")  # what `load()` gives
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 

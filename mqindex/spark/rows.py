@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 from mqindex._native.numbers import int64, whole_number
 from mqindex.columns.numbers import int64s
 
-__all__ = ["ENTRY_COLUMNS", "OF_KEYS", "as_batches", "index_keys", "int64_column", "only_key"]
-
 ENTRY_COLUMNS = ("key", "phy_offset", "store_timestamp")
 OF_KEYS = ("topic",)  # what entries may have besides
 BATCH_ROWS = 65536

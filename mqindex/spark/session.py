@@ -33,17 +33,6 @@ from mqindex.spark.noise import quiet_start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "Workers",
-    "cause",
-    "ensure_session",
-    "explained",
-    "find_java",
-    "get_or_create",
-    "is_local",
-    "quiet_pandas_warning",
-]
-
 MINIMUM_JAVA = 17
 PORTS = {"sc": 15002, "spark": 7077}  # Spark's defaults
 ANSWERS_WITHIN = 10  # seconds

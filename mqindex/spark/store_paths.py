@@ -20,8 +20,6 @@ from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.rocksdb import is_rocksdb
 from mqindex.rocketmq.store import are_queues, is_left_of_store
 
-__all__ = ["BATCH_QUEUES", "index_directory", "log_directories", "queue_directories"]
-
 LOG, INDEX, QUEUES, BATCH_QUEUES = "commitlog", "index", "consumequeue", "batchconsumequeue"
 _LOG_NAME, _INDEX_NAME = 20, 17  # digits
 _A_LOG = "a store's root directory, or that of a commit log: files named by 20 digits"

@@ -10,8 +10,6 @@ from itertools import groupby
 from mqindex.report import Catalogue, Finding, Severity
 from mqindex.wording.text import iso
 
-__all__ = ["FindingGroup", "grouped", "shortened"]
-
 _SHOWN = 4  # of a kind; one that is alone among them is shown rather than counted
 _ORDER = ("error", "warning", "info")
 

@@ -9,8 +9,6 @@ from mqindex._words import plural
 from mqindex.report import Finding, RebuildReport, RepairReport, Report
 from mqindex.wording.text import size
 
-__all__ = ["asked_options", "beyond_repair", "counts", "settings", "work_done"]
-
 _ASKED = {
     "geometry-unknown": ("--broker-conf", "FILE"),
     "queue-file-size-unknown": ("--broker-conf", "FILE"),

@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 
 from mqindex._words import plural
 
-__all__ = ["iso", "printable", "shell_command", "size"]
-
 _EPOCH = datetime(1970, 1, 1)
 
 

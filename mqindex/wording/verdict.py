@@ -6,8 +6,6 @@ from mqindex._words import plural
 from mqindex.report import Start
 from mqindex.wording.findings import shortened
 
-__all__ = ["ABORT", "BEFORE_SEGMENTS", "CLEAN_SHUTDOWN", "LOCKS", "STATES", "verdict"]
-
 LOCKS = {
     "held": "held: a broker runs on this {}",
     "free": "free: no broker runs on this {}",

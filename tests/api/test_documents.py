@@ -157,7 +157,8 @@ def test_public_names_have_docstrings(name: str) -> None:
     module = load(name)
     assert (module.__doc__ or "").strip(), f"{name} has no docstring"
     missing = []
-    for public in getattr(module, "__all__", []):
+    defined = (key for key, thing in vars(module).items() if getattr(thing, "__module__", "") == name)
+    for public in getattr(module, "__all__", [key for key in defined if not key.startswith("_")]):
         thing = getattr(module, public)
         if inspect.isfunction(thing) or inspect.isclass(thing):
             missing += undocumented(public, thing, members=name in PUBLIC)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import mqindex
 from mqindex import errors
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.rocketmq.options import StoreArguments, store_options
+from tests.api.test_import_rules import modules, source
 from tests.support.each import for_each
 
 STORE_OPTIONS = "config=None, commitlog=None, hash_slot_num=None, index_num=None, broker_version=None"
@@ -296,6 +298,12 @@ def test_exported_names(module: str) -> None:
     assert set(loaded.__all__) == EXPORTS[module]
     assert all(hasattr(loaded, name) for name in loaded.__all__)
     assert set(dir(loaded)) >= EXPORTS[module]
+
+
+def test_only_public_modules_have_a_list_of_names() -> None:
+    """Elsewhere it was one more place to keep in step; what is internal to a module begins with `_`."""
+    listing = {name for name in modules() if re.search(r"^__all__\b", source(name).read_text(), re.MULTILINE)}
+    assert listing == {*EXPORTS, "mqindex.errors"}
 
 
 @for_each(SIGNATURES)

@@ -13,7 +13,7 @@ import pytest
 from mqindex.errors import ClosedFileError
 from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue, ConsumeQueueExt
 from mqindex.rocketmq.log.log_entries import UNIT
-from mqindex.rocketmq.queue.consume_queue import tag_hash
+from mqindex.rocketmq.queue.queue_units import tag_hash
 from tests.support.golden import case
 
 EXT_SIZE = 100

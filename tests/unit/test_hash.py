@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqindex import kernels
-from mqindex._native.keys import hashes_to_slots, seed_of
-from mqindex.columns.keys import hash_slots, key_hash, key_hashes
+from mqindex._native.keys import hashes_to_slots, key_hash, seed_of
+from mqindex.columns.keys import hash_slots, key_hashes
 from tests.reference.java import decode_utf8, java_hash
 from tests.reference.java import key_hash as twin_hash
 

@@ -170,8 +170,8 @@ def test_checkpoints_of_the_log_dir_tell_what_was_flushed_and_replicated(tmp_pat
 
 
 def test_a_small_sample_is_given_to_a_few_segments() -> None:
+    from mqindex.kafka.log.segment_files import SegmentFiles
     from mqindex.kafka.options import partition_options
-    from mqindex.kafka.partition.partition_files import SegmentFiles
     from mqindex.kafka.partition.survey import Partition, Survey
 
     files = tuple(SegmentFiles(at, f"{at:020d}.log") for at in range(1000))

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex.columns.keys import key_batch, key_hash, key_hashes
+from mqindex._native.keys import key_hash
+from mqindex.columns.keys import key_batch, key_hashes
 from tests.reference.java import key_hash as twin_hash
 
 WORDS = ["a", "", "été", "消息", "😀", "polygenelubricants", "x" * 11, "x" * 12, "x" * 13, "y" * 100, "T#Cugcafb"]

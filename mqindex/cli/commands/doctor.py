@@ -7,8 +7,6 @@ from mqindex.cli.doctor.line import lines_of
 from mqindex.cli.options import json_option, subcommand
 from mqindex.cli.output import print_json, print_line, print_paragraph
 
-__all__ = ["command"]
-
 LOOKS = {
     "Python": installed.python,
     "kernels": installed.of_kernels,

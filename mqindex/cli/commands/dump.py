@@ -18,8 +18,6 @@ from mqindex.cli.trouble import say
 if TYPE_CHECKING:
     from mqindex.kafka.partition.partition_log import IsolationLevel
 
-__all__ = ["command"]
-
 
 @subcommand(
     "dump",

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.dispatch.reput import ReputProgress
     from mqindex.rocketmq.options import StoreArguments
 
-__all__ = ["command"]
-
 
 @subcommand("follow", "mqindex follow /data/store --out /data/beside")
 @click.argument("store", metavar="STORE")

@@ -10,8 +10,6 @@ from mqindex.cli.keys import argument_text, key_batches
 from mqindex.cli.options import json_option, subcommand
 from mqindex.cli.output import Column, Rows, print_json
 
-__all__ = ["command"]
-
 
 @subcommand("hash", "mqindex hash --topic OrderTopic --hash-slot-num 5000000 order-1 order-2")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")

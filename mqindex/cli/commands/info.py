@@ -18,8 +18,6 @@ from mqindex.cli.trouble import say
 from mqindex.wording.text import iso, size
 from mqindex.wording.verdict import ABORT, CLEAN_SHUTDOWN, LOCKS
 
-__all__ = ["command"]
-
 Facts = dict[str, Any]
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq import Message, MessageStore
     from mqindex.rocketmq.options import StoreArguments
 
-__all__ = ["command"]
-
 
 @subcommand(
     "message",

@@ -19,8 +19,6 @@ from mqindex.files.output_place import require_new
 from mqindex.report import RebuildReport
 from mqindex.wording.reports import work_done
 
-__all__ = ["command"]
-
 
 @subcommand(
     "optimize",

@@ -11,8 +11,6 @@ from mqindex.cli.kinds import kind_elsewhere, require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand, time_option
 from mqindex.files.urls import is_url
 
-__all__ = ["command"]
-
 
 @subcommand(
     "query",

@@ -18,8 +18,6 @@ from mqindex.files.output_place import require_new
 from mqindex.report import Catalogue, RebuildReport
 from mqindex.wording.reports import work_done
 
-__all__ = ["command"]
-
 
 @subcommand(
     "rebuild", "mqindex rebuild /data/store --out /data/rebuilt", "mqindex rebuild /data/kafka --out /data/indexes"

@@ -17,8 +17,6 @@ from mqindex.files.backup import NO_BACKUP
 from mqindex.report import Catalogue, RepairReport
 from mqindex.wording.reports import work_done
 
-__all__ = ["command"]
-
 
 @subcommand("repair", "mqindex repair /data/store --dry-run", "mqindex repair /data/kafka/orders-0")
 @click.argument("store", metavar="PATH")

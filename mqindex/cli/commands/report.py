@@ -26,8 +26,6 @@ from mqindex.wording.text import size
 if TYPE_CHECKING:
     from mqindex.html.page import Page
 
-__all__ = ["command"]
-
 
 @subcommand(
     "report",

@@ -13,8 +13,6 @@ from mqindex.cli.places import appearing, require_outside
 from mqindex.cli.trouble import true_from_here
 from mqindex.files.unpacking import unpack
 
-__all__ = ["command"]
-
 ARCHIVE = ("sample", "sample.tar.gz")  # of the package `mqindex.cli`
 
 

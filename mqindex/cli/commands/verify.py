@@ -17,8 +17,6 @@ from mqindex.report import Catalogue, Report
 from mqindex.wording.reports import asked_options, counts, settings, work_done
 from mqindex.wording.verdict import verdict
 
-__all__ = ["command"]
-
 
 @subcommand("verify", "mqindex verify /data/store --deep", "mqindex verify /data/kafka --index-interval-bytes 1024")
 @click.argument("path", metavar="PATH")

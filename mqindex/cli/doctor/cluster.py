@@ -13,8 +13,6 @@ from mqindex import __version__
 from mqindex.cli.doctor.line import Line
 from mqindex.errors import RebuildError
 
-__all__ = ["spark"]
-
 MUSL = "/lib/ld-musl-x86_64.so.1"  # where Spark's snappy looks (snappy-java 1.1.10, OSInfo.isX64Musl)
 ANSWERS_WITHIN = 30  # seconds
 

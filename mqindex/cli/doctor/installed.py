@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from mqindex import __version__, kernels
 from mqindex.cli.doctor.line import Line
 
-__all__ = ["extras", "of_kernels", "python"]
-
 FOR = {  # extra -> what does not work without it
     "cli": "the command `mqindex`",
     "spark": "`--engine spark` and `mqindex.spark`",

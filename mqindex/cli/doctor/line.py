@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
-__all__ = ["Line", "State", "lines_of"]
-
 State = Literal["works", "limited", "absent"]  # absent: an optional extra that is not installed
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from mqindex.cli.doctor.line import Line
 from mqindex.wording.text import size
 
-__all__ = ["limits", "locale", "places"]
-
 FEWEST_FILES = 1024
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "glusterfs", "lustre", "afs"}
 LARGEST_FILE = 1 << 30  # bytes of a file of a commit log; an index file has 420 MB

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mqindex.kafka import LogDirHealth
     from mqindex.report import Catalogue, Report
 
-__all__ = ["catalogue", "columns", "facts", "keywords", "query", "verify"]
-
 LISTED = "segments and partitions"
 
 

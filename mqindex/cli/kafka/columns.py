@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mqindex.columns.columns import StringColumn
     from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
 
-__all__ = ["batch_columns", "entry_columns", "record_columns"]
-
 _BLOCK = 1 << 16
 
 

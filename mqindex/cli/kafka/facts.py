@@ -18,10 +18,9 @@ from mqindex.files import lock
 
 if TYPE_CHECKING:
     from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
+    from mqindex.kafka.log.segment_files import SegmentFiles
     from mqindex.kafka.partition.log_dir import PartitionDirectory
-    from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles
-
-__all__ = ["Facts", "kafka_facts"]
+    from mqindex.kafka.partition.partition_files import PartitionFiles
 
 Facts = dict[str, Any]
 

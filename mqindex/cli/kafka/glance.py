@@ -12,7 +12,8 @@ from mqindex.errors import MQIndexError
 from mqindex.health import a_day
 
 if TYPE_CHECKING:
-    from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles
+    from mqindex.kafka.log.segment_files import SegmentFiles
+    from mqindex.kafka.partition.partition_files import PartitionFiles
 
 Facts = dict[str, Any]
 _INDEXES = ("index", "timeindex")

@@ -8,24 +8,6 @@ from typing import Final
 
 from mqindex.files.regular import reading
 
-__all__ = [
-    "DUMPED",
-    "FILES",
-    "KINDS",
-    "LOG_DIR",
-    "OFFSET_INDEX",
-    "OF_LOG_DIR",
-    "OF_SEGMENT",
-    "PARTITION",
-    "SEGMENT",
-    "SNAPSHOT",
-    "TIME_INDEX",
-    "TRANSACTION_INDEX",
-    "kind_of_content",
-    "kind_of_directory",
-    "kind_of_name",
-]
-
 LOG_DIR: Final = "log-dir"
 PARTITION: Final = "partition"
 SEGMENT: Final = "segment"

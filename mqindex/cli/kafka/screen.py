@@ -13,8 +13,6 @@ from mqindex.cli.progress import amount
 from mqindex.wording.text import iso, size
 from mqindex.wording.verdict import BEFORE_SEGMENTS, CLEAN_SHUTDOWN, LOCKS, STATES
 
-__all__ = ["print_screen"]
-
 Facts = dict[str, Any]
 _LARGEST: Final = 5  # partitions
 

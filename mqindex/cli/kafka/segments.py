@@ -9,8 +9,6 @@ from mqindex.errors import BadMagicError
 if TYPE_CHECKING:
     from mqindex.kafka import LogSegment
 
-__all__ = ["open_segment"]
-
 
 def open_segment(path: str) -> LogSegment:
     """Open a `.log`; its base offset is the name's, else its first batch's (of a wrapper of magic 0 or 1 the last)."""

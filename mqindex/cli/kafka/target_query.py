@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Targets = npt.NDArray[np.int64]
 
-__all__ = ["print_answers"]
-
 _BATCH = ("position", "size", "base_offset")
 Answer = dict[str, Any]  # the target, and where it is; None: nowhere
 Find = Callable[[str, "Targets"], Iterator[Answer]]

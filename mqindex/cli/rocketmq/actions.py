@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.health.store_health import StoreHealth
     from mqindex.rocketmq.options import StoreArguments
 
-__all__ = ["catalogue", "columns", "facts", "keywords", "query", "report", "require_log", "verify"]
-
 _BLOCK = 1 << 16
 _MAIN_COLUMNS = (
     "phy_offset",

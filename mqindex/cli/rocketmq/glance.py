@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq import CommitLog
     from mqindex.rocketmq.options import StoreArguments
 
-__all__ = ["covered_share", "glance"]
-
 Facts = dict[str, Any]
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq import CommitLog, IndexFile, IndexService
     from mqindex.rocketmq.options import StoreArguments
 
-__all__ = ["print_hits"]
-
 Show = Callable[[list[str], list[list[int]], list[bool]], None]  # of a batch: keys, places, whether there are more
 
 _TOPICS = 5  # named where the store has others than the requested one

@@ -7,28 +7,6 @@ from typing import Final
 
 from mqindex.files.entries import leads_to_directory
 
-__all__ = [
-    "BATCH_QUEUE",
-    "BATCH_QUEUE_FILE",
-    "CHECKPOINT",
-    "COMMIT_LOG_DIR",
-    "COMMIT_LOG_FILE",
-    "CONSUMER_OFFSETS",
-    "DUMPED",
-    "EXT",
-    "EXT_FILE",
-    "FILES",
-    "INDEX_DIR",
-    "INDEX_FILE",
-    "KINDS",
-    "QUEUE",
-    "QUEUES",
-    "QUEUE_FILE",
-    "STORE",
-    "kind_of_directory",
-    "kind_of_file",
-]
-
 INDEX_FILE: Final = "index-file"
 INDEX_DIR: Final = "index-dir"
 COMMIT_LOG_FILE: Final = "commitlog-file"

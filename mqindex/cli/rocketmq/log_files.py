@@ -7,8 +7,6 @@ import os
 from mqindex.cli.trouble import Trouble
 from mqindex.rocketmq.layout import number_of
 
-__all__ = ["log_file_extent"]
-
 
 def log_file_extent(path: str) -> tuple[int, int]:
     """[start, stop) of a file in the whole log or queue, by its name and its length."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq import CommitLog, Message
     from mqindex.rocketmq.options import StoreArguments
 
-__all__ = ["MessageRows", "hit_fields", "open_log"]
-
 _BEGINNING = 60  # characters of a body
 _TITLES = ("store_time", "topic", "queue_id", "queue_offset", "phy_offset", "tags", "keys", "id", "body")
 

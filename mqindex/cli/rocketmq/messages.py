@@ -18,8 +18,6 @@ from mqindex.wording.text import iso, printable
 if TYPE_CHECKING:
     from mqindex.rocketmq import Message, MessageStore
 
-__all__ = ["Body", "absence", "find_messages", "message_fields", "print_message"]
-
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _PHY_OFFSET = re.compile(r"[0-9]{1,19}")
 _MOST_OF_AN_ID = 64  # messages: a retry, a transaction and a dead letter keep the id of their original message

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.log.log_files import LogFile, Skipped
     from mqindex.rocketmq.queue.queue_units import QueueBounds
 
-__all__ = ["batch_queue_facts", "consumer_offsets_facts", "ext_facts", "queue_facts", "queues_facts"]
-
 Facts = dict[str, Any]
 
 

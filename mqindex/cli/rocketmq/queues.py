@@ -13,8 +13,6 @@ from mqindex.cli.rocketmq.log_files import log_file_extent
 if TYPE_CHECKING:
     from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue
 
-__all__ = ["batch_queues_in", "home_of", "is_batch", "queue_of", "unit_columns"]
-
 _BLOCK = 1 << 16
 _BATCH = "batchconsumequeue"
 _HOMES = ("consumequeue", "consumequeue_ext", _BATCH)

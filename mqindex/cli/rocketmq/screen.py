@@ -13,8 +13,6 @@ from mqindex.cli.rocketmq.glance import covered_share
 from mqindex.wording.text import iso, size
 from mqindex.wording.verdict import ABORT
 
-__all__ = ["print_screen"]
-
 Facts = dict[str, Any]
 _GROUPS: Final = 5
 _LONGEST_NAME: Final = 60

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq import IndexFile
     from mqindex.rocketmq.options import StoreArguments, StoreOptions
 
-__all__ = ["Facts", "facts_of"]
-
 Facts = dict[str, Any]
 
 

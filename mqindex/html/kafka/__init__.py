@@ -14,8 +14,6 @@ from mqindex.html.text import moment
 if TYPE_CHECKING:
     from mqindex.report import Catalogue, Report
 
-__all__ = ["page_of"]
-
 _KICKERS = {"log dir": "Kafka log dir", "partition": "Kafka partition", "file": "Kafka segment"}
 
 

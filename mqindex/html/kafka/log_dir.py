@@ -7,8 +7,6 @@ from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, 
 from mqindex.html.parts import name_of
 from mqindex.html.text import moment, size, times
 
-__all__ = ["codecs_of", "log_dir_of", "lost_times"]
-
 _RANKED = 15
 _LOST = (
     "Time indexes are lost. A broker makes empty ones and says nothing: a search by time does not find these records, "

@@ -10,8 +10,6 @@ from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, 
 from mqindex.html.parts import histogram, name_of
 from mqindex.html.text import moment, size, span
 
-__all__ = ["partition_of"]
-
 _DRAWN = 16  # segments
 _STATES = {"good": "s3", "differs": "s3", "none": "s6", "unknown": "warn", "missing": "bad", "wrong": "bad"}
 _LEGEND = (("s3", "time index sound"), ("bad", "time index missing or wrong"), ("warn", "the log cannot be read"))

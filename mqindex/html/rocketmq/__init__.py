@@ -16,8 +16,6 @@ from mqindex.html.text import moment
 if TYPE_CHECKING:
     from mqindex.report import Catalogue, Report
 
-__all__ = ["page_of"]
-
 
 def page_of(document: Mapping[str, Any], report: Report, catalogue: Catalogue, repair: Sequence[str]) -> Page:
     """The page of what `mqindex.rocketmq.report` found: its `to_dict()` and its `verify`.

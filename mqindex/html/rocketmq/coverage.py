@@ -8,8 +8,6 @@ from mqindex.html.figures import Stretch, in_calendar, stretches, time_line
 from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
 from mqindex.html.text import count, moment, size, visible
 
-__all__ = ["coverage_of"]
-
 _LINES = 60  # rows of a table below a picture
 _LEGEND = (
     ("s1", "commit log"),

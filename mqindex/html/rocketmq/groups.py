@@ -6,8 +6,6 @@ from mqindex.html import figures
 from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
 from mqindex.html.parts import name_of
 
-__all__ = ["groups_of"]
-
 _RANKED = 15
 
 

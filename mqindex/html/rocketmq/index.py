@@ -7,8 +7,6 @@ from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, 
 from mqindex.html.parts import histogram, name_of
 from mqindex.html.text import count, moment
 
-__all__ = ["index_of"]
-
 _MUCH = 2.0  # times as many reads as an ordered file needs
 _CELLS = 16  # of a row of the heat map's table
 

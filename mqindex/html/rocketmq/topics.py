@@ -10,8 +10,6 @@ from mqindex.html.palette import SERIES
 from mqindex.html.parts import Shown, histogram, name_of, over_time, series_table, times_of
 from mqindex.html.text import size, times
 
-__all__ = ["topics_of"]
-
 _LAYERS = len(SERIES) - 1  # topics with a colour of their own; the last is for all others
 _RANKED = 15
 _SHOWN = 4  # topics whose queues and tags are drawn

@@ -32,16 +32,6 @@ from mqindex.kafka.partition.survey import Partition, Survey, gone
 from mqindex.kafka.partition.transactions import Replay, events_from
 from mqindex.report import Finding, Report
 
-__all__ = [
-    "DiagnosedPartition",
-    "Diagnosis",
-    "Replayed",
-    "count_checked",
-    "diagnose",
-    "differing_indexes",
-    "replay",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Replayed:

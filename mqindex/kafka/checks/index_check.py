@@ -22,9 +22,6 @@ from mqindex.kafka.log.log_damage import UNKNOWN, Damage
 from mqindex.kafka.log.log_facts import LogFacts
 from mqindex.report import Finding, Kind
 
-__all__ = ["Expectation", "check_entries", "check_shape"]
-
-
 _Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # relative offsets and positions
 
 

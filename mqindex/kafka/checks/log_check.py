@@ -21,21 +21,6 @@ from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.report import Finding
 
-__all__ = [
-    "end_findings",
-    "fills_index",
-    "found_end",
-    "good_behind",
-    "has_grown",
-    "is_being_written",
-    "log_findings",
-    "overflows",
-    "read_until",
-    "rebuilt_end",
-    "refused",
-    "size_now",
-]
-
 _ZEROS: Final = 1 << 20
 _MIN_LENGTH: Final = 14
 _SHORT_HEADER: Final = 61  # of a batch of magic 2

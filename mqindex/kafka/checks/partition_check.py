@@ -19,8 +19,6 @@ from mqindex.kafka.partition.survey import Partition
 from mqindex.kafka.partition.transactions import Replay
 from mqindex.report import Finding
 
-__all__ = ["check_loaded", "gaps", "known_epochs", "lost_epochs", "overlapped", "overlaps", "those_gone"]
-
 
 def overlaps(segments: Sequence[CheckedSegment], next_base: int | None) -> list[Finding]:
     """Every offset of a segment is below the next one's base offset. `next_base`: of the segment after the last."""

@@ -17,8 +17,6 @@ from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.records import read_records
 from mqindex.report import Finding
 
-__all__ = ["check_records"]
-
 _NONE = -(2**63)
 
 

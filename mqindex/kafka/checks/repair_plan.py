@@ -10,9 +10,7 @@ from mqindex.kafka.checks.log_check import good_behind
 from mqindex.kafka.index.transaction_index import aborted_bytes
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.log_damage import Damage
-from mqindex.kafka.partition.partition_files import SegmentFiles
-
-__all__ = ["SegmentRepair", "planned_actions", "planned_repairs"]
+from mqindex.kafka.log.segment_files import SegmentFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,9 @@ from mqindex.kafka.checks.segment_log import CheckedLog, SegmentCheck, checked_l
 from mqindex.kafka.index.transaction_index import read_aborted
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.partition.log_dir import log_dir_of
-from mqindex.kafka.partition.partition_files import SegmentFiles
 from mqindex.report import Finding
-
-__all__ = ["CheckedSegment", "check_segment"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,8 @@ from mqindex.kafka.log.batches import batch_rows, codec_of
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.log_tally import LogTally, tally_of
 from mqindex.kafka.log.records import payload_of
-from mqindex.kafka.partition.partition_files import SegmentFiles
+from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.partition.survey import Survey
-
-__all__ = ["DETAILED", "CountedSegment", "Counting", "Expanded", "count_segment", "plan_counting"]
 
 DETAILED: Final = 100
 """How many partitions of a log dir are reported one by one."""

@@ -9,10 +9,8 @@ from enum import Enum
 from mqindex.files import disk
 from mqindex.kafka.checks.segment_log import CheckedLog, SegmentCheck
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.partition.partition_files import SegmentFiles
+from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.report import Finding
-
-__all__ = ["Course", "Fate", "course_of"]
 
 
 class Course(Enum):

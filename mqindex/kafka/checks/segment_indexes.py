@@ -21,11 +21,9 @@ from mqindex.kafka.index.index_entries import Entries, entries_before_zeros, rea
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_damage import Damage, good_batches, served_batches
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES
-from mqindex.kafka.partition.partition_files import SegmentFiles
 from mqindex.report import Finding
-
-__all__ = ["CheckedIndexes", "check_alone", "check_indexes", "no_file"]
 
 
 @dataclass(slots=True)

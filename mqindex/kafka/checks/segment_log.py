@@ -28,14 +28,11 @@ from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows, batches_reach
 from mqindex.kafka.log.log_damage import Damage, damage_in, recovered_past_damage
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.leader_epochs import RUN
-from mqindex.kafka.partition.partition_files import SegmentFiles
 from mqindex.kafka.partition.transactions import EVENT, events_of
 from mqindex.report import Finding
-
-__all__ = ["CheckedLog", "SegmentCheck", "checked_log", "events_in", "recovered", "refused_log"]
-
 
 _WORTH_A_THREAD: Final = 64 << 20  # bytes
 

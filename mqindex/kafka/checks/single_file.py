@@ -24,13 +24,12 @@ from mqindex.kafka.checks.segment_indexes import check_alone
 from mqindex.kafka.checks.transaction_check import check_transactions_alone
 from mqindex.kafka.layout import IndexKind, base_offset_of
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.partition.log_dir import was_clean
 from mqindex.kafka.partition.offset_checkpoint import log_start_offset
-from mqindex.kafka.partition.partition_files import PartitionFiles, SegmentFiles, list_segments
+from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments
 from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Order, Partition, Survey, surveyed_partition, was_cleanly_closed
-
-__all__ = ["diagnose_file", "survey_file"]
 
 _NAME: Final = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex)((?:\.(?:deleted|cleaned|swap))?)", re.ASCII)
 _WITH_TRANSACTIONS: Final = ("log", IndexKind.TRANSACTION)

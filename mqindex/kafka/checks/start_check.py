@@ -38,8 +38,6 @@ from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Survey
 from mqindex.report import Finding, Kind, Obstacle
 
-__all__ = ["HIGH_WATERMARKS", "NO_INDEX_FILE", "RECOVERY_POINTS", "StartFiles", "look_at_duplicates", "look_at_start"]
-
 _NUMBERED: Final = (".log", *(f".{kind}" for kind in IndexKind), ".snapshot", ".cleaned", ".swap")
 _OFFLINE: Final = "a broker puts the log dir offline, and stops if it has no other"
 _UNREAD: Final = f"no checkpoint that a broker reads: {_OFFLINE}"

@@ -12,8 +12,6 @@ from typing import Final
 
 from mqindex.kafka.partition.offset_checkpoint import split_fields, text_lines, whole_number
 
-__all__ = ["id_text", "missing_property", "topic_id_of", "wrong_property"]
-
 _BLANK: Final = " \t\f"
 _PROPERTY: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{0,4}|.?)", re.DOTALL)

@@ -10,8 +10,6 @@ from mqindex.kafka import catalogue
 from mqindex.kafka.partition.partition_files import PartitionFiles
 from mqindex.report import Finding, Obstacle
 
-__all__ = ["shut_files"]
-
 
 def shut_files(log_dir: str, partitions: Iterable[PartitionFiles], *, single: bool) -> tuple[Obstacle, Finding] | None:
     """The first file or directory that the owner of the newest segment may not write, and how many there are.

@@ -24,8 +24,6 @@ from mqindex.kafka.partition.offset_checkpoint import entry_name
 from mqindex.kafka.partition.producer_state import NEVER, kept_snapshots
 from mqindex.report import Finding, Obstacle, Start
 
-__all__ = ["verdict"]
-
 _BAD: Final = "a bad length, or zeros, where a batch should be"
 _ENDLESS: Final = f"{_BAD}, and after a clean stop no recovery cuts it"
 _READ: Final = f"{_BAD}, and a broker reads this log for its producers before any recovery cuts it"

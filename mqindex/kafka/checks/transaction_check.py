@@ -20,8 +20,6 @@ from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.transactions import ABORT, BEGIN, COMMIT, EVENT, GOES_ON
 from mqindex.report import Finding, Kind
 
-__all__ = ["Markers", "check_transactions", "check_transactions_alone", "refused_entry"]
-
 _ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
 
 

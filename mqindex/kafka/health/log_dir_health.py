@@ -9,8 +9,6 @@ from mqindex.health import Read, plain
 from mqindex.kafka.health.partition_health import CodecShare, PartitionHealth, Totals
 from mqindex.report import Report
 
-__all__ = ["LogDirHealth"]
-
 
 @dataclass(frozen=True, slots=True)
 class LogDirHealth:

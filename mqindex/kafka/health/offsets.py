@@ -8,8 +8,6 @@ from typing import Final
 
 from mqindex.kafka.partition.offset_checkpoint import Offsets, readable_offsets
 
-__all__ = ["KnownOffsets", "known_offsets"]
-
 _CHECKPOINTS: Final = (
     "log-start-offset-checkpoint",
     "recovery-point-offset-checkpoint",

@@ -6,20 +6,6 @@ from dataclasses import dataclass
 
 from mqindex.health import Histogram, Text
 
-__all__ = [
-    "CodecShare",
-    "IndexHealth",
-    "LeaderEpoch",
-    "OpenTransaction",
-    "PartitionHealth",
-    "Producer",
-    "Producers",
-    "SegmentHealth",
-    "Stretch",
-    "Totals",
-    "Transactions",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Totals:

@@ -31,8 +31,6 @@ from mqindex.kafka.log.codecs import CODECS
 from mqindex.kafka.log.log_tally import COUNTS, PRODUCER, STRETCH
 from mqindex.kafka.partition.offset_checkpoint import entry_name
 
-__all__ = ["codecs_of", "partition_of", "sum_of", "totals_of"]
-
 _STRETCHES, _SEGMENTS, _EPOCHS, _BIGGEST, _LISTED = 200, 200, 100, 20, 20
 _MIB: Final = 1 << 20
 _UNCOMPRESSED: Final = 0

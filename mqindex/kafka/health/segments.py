@@ -9,8 +9,6 @@ from mqindex.kafka.health.partition_health import IndexHealth, SegmentHealth
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.log_tally import STRETCH
 
-__all__ = ["known", "lost_its_times", "segment_of"]
-
 
 def known(timestamp: int) -> int | None:
     """A timestamp of the log, None for -1: there is none."""

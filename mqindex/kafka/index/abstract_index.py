@@ -24,8 +24,6 @@ from mqindex.files.fork_lock import new_lock
 from mqindex.files.mapped_file import MappedFile, reserve
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind, base_offset_of, require_file
 
-__all__ = ["AbstractIndex"]
-
 
 class AbstractIndex(Closable):
     """An index file of one segment. See `OffsetIndex` and `TimeIndex`.

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from mqindex.files.regular import reading
 from mqindex.kafka.layout import IndexKind
 
-__all__ = ["Entries", "Tail", "entries_before_zeros", "read_entries"]
-
 _BLOCK = 1 << 20
 
 Tail = Literal["none", "zeros", "stale"]

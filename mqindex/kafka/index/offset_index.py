@@ -13,8 +13,6 @@ from mqindex.errors import OffsetOverflowError, OutOfOrderError
 from mqindex.kafka.index.abstract_index import AbstractIndex
 from mqindex.kafka.layout import IndexKind
 
-__all__ = ["OffsetIndex", "OffsetPosition"]
-
 
 class OffsetPosition(NamedTuple):
     """An entry of an `OffsetIndex`: an offset, and the byte of the log at which its batch begins.

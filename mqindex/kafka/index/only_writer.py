@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from mqindex.files import lock
 
-__all__ = ["hold_index", "require_no_broker"]
-
 
 @contextmanager
 def hold_index(path: str) -> Iterator[None]:

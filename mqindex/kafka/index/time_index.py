@@ -12,8 +12,6 @@ from mqindex.errors import OffsetOverflowError, OutOfOrderError
 from mqindex.kafka.index.abstract_index import AbstractIndex
 from mqindex.kafka.layout import IndexKind
 
-__all__ = ["TimeIndex", "TimestampOffset"]
-
 
 class TimestampOffset(NamedTuple):
     """An entry of a `TimeIndex`: the greatest timestamp up to and including an offset, ms since the epoch.

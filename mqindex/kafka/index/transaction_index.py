@@ -24,17 +24,6 @@ from mqindex.kafka.brokers import ONE_BYTE_OF_VERSION, broker_of, follows
 from mqindex.kafka.index.only_writer import hold_index, require_no_broker
 from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
 
-__all__ = [
-    "AbortedTxn",
-    "TransactionIndex",
-    "TxnIndexSearchResult",
-    "aborted_bytes",
-    "aborted_columns",
-    "is_refused_version",
-    "read_aborted",
-    "search_aborted",
-]
-
 _ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
 
 

@@ -6,8 +6,6 @@ from mqindex.kafka.index.index_entries import entries_before_zeros
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 
-__all__ = ["greatest_timestamp"]
-
 
 def greatest_timestamp(segment: LogSegment) -> int:
     """What `LogSegment.largest_timestamp` will be when the segment is closed, ms since the epoch.

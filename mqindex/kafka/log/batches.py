@@ -11,18 +11,6 @@ import numpy.typing as npt
 from mqindex._native.kafka_log import BatchScan
 from mqindex.columns.columns import Columns
 
-__all__ = [
-    "BATCH",
-    "batch_columns",
-    "batch_rows",
-    "batches_reach",
-    "codec_of",
-    "has_append_time",
-    "has_delete_horizon",
-    "is_control",
-    "is_transactional",
-]
-
 _LONG = ("position", "base_offset", "last_offset", "base_timestamp", "max_timestamp", "producer_id")
 BATCH: Final = np.dtype(
     [

@@ -13,8 +13,6 @@ import numpy as np
 from mqindex._words import plural
 from mqindex.errors import FormatError
 
-__all__ = ["CODECS", "MAX_RECORDS_SIZE", "decompress"]
-
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 MAX_RECORDS_SIZE: Final = 1 << 28  # of one batch: a few hostile bytes must not ask for all memory
 _SNAPPY_JAVA: Final = b"\x82SNAPPY\x00"

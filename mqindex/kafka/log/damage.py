@@ -15,8 +15,6 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError, FormatError, sentence
 from mqindex.kafka.log.records import first_offset_at
 
-__all__ = ["BatchFault", "Fault", "is_zeros", "left_out", "unreadable"]
-
 Fault = tuple[str, int, str, str, str]
 _REACH: Final = 2**31  # relative offsets that an index can have
 _BLOCK: Final = 1 << 20

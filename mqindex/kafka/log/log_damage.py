@@ -14,8 +14,6 @@ from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError
 from mqindex.kafka.log.batches import batches_reach
 from mqindex.kafka.log.log_segment import LogSegment
 
-__all__ = ["UNKNOWN", "Damage", "damage_in", "good_batches", "recovered_past_damage", "served_batches", "stretches"]
-
 UNKNOWN: Final = -(2**63)  # an offset or a time of a batch that cannot be believed
 _ENDLESS: Final = 2**63 - 1
 

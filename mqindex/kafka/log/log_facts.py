@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from mqindex.kafka.log.batches import codec_of
 
-__all__ = ["AtPositions", "AtTimes", "LogFacts"]
-
 _LEAST = -(2**63)
 Int64s = npt.NDArray[np.int64]
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from mqindex._native.kafka_recovery import Recovered
 
-__all__ = ["WINDOW", "run_by_headers", "run_with_checksums"]
-
 WINDOW: Final = 32 << 20  # bytes between two checks whether the log was cut
 _FIRST_STRETCH: Final = 1 << 20  # bytes, by which the size of batches is judged
 _LARGE_BATCH: Final = 32768  # from here on a read of a header costs less than the pages around it, however they lie

@@ -30,10 +30,8 @@ from mqindex.kafka.log.log_recovery import WINDOW, run_by_headers, run_with_chec
 from mqindex.kafka.log.opened_indexes import OpenedIndexes
 from mqindex.kafka.log.records import first_offset_at, no_records, readable_records, records_from, require_columns
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.log.segment_search import LogOffsetPosition, SegmentSearch, int64
+from mqindex.kafka.log.segment_search import SegmentSearch, int64
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES
-
-__all__ = ["BatchFault", "LogOffsetPosition", "LogSegment"]
 
 _MAX_BYTES: Final = 1 << 20
 

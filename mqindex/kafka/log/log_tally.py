@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from mqindex._native.kafka_recovery import Recovered
 
-__all__ = ["COUNTS", "PRODUCER", "STRETCH", "LogTally", "tally_of"]
-
 _SUM: Final = np.dtype([("batches", "=i8"), ("records", "=i8"), ("bytes", "=i8")])
 _POWERS: Final = 32
 

@@ -15,8 +15,6 @@ from mqindex.kafka.index.time_index import TimeIndex
 from mqindex.kafka.index.transaction_index import TransactionIndex
 from mqindex.kafka.layout import IndexKind
 
-__all__ = ["OpenedIndexes"]
-
 _T = TypeVar("_T")
 _CLASSES: Final[Mapping[IndexKind, Any]] = {
     IndexKind.OFFSET: OffsetIndex,

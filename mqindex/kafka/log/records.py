@@ -16,17 +16,6 @@ from mqindex.errors import FormatError, was_cut
 from mqindex.kafka.log.batches import BATCH, batch_rows, codec_of, is_control, is_transactional
 from mqindex.kafka.log.codecs import decompress
 
-__all__ = [
-    "COLUMNS",
-    "first_offset_at",
-    "no_records",
-    "payload_of",
-    "read_records",
-    "readable_records",
-    "records_from",
-    "require_columns",
-]
-
 _Rows: TypeAlias = npt.NDArray[Any]
 _ROW, _HEADER = row_dtype(), header_dtype()
 _MAX_SEQUENCE: Final = 2**31 - 1

@@ -9,8 +9,6 @@ from typing import Final
 
 from mqindex.kafka.layout import IndexKind
 
-__all__ = ["SegmentFiles"]
-
 _SWAP: Final = ".swap"
 
 

@@ -14,8 +14,6 @@ from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.damage import BatchFault, Fault
 from mqindex.kafka.log.records import payload_of
 
-__all__ = ["LogOffsetPosition", "SegmentSearch", "int64"]
-
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 

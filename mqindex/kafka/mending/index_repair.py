@@ -21,8 +21,6 @@ from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.report import Finding, RepairReport
 
-__all__ = ["repair_indexes"]
-
 _AT_ONCE = 100  # partitions whose scratch is held at a time
 
 Planned = Sequence[tuple[DiagnosedPartition, list[SegmentRepair]]]

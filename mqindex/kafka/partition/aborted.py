@@ -18,8 +18,6 @@ from mqindex.kafka.partition.producer_state import OpenTransactions, read_snapsh
 from mqindex.kafka.partition.served_segment import ServedSegment
 from mqindex.kafka.partition.transactions import Replay, events_of
 
-__all__ = ["AbortedTransactions"]
-
 
 class AbortedTransactions:
     """Which transactions of a partition's segments were aborted. Safe from several threads.

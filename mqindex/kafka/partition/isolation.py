@@ -11,8 +11,6 @@ import numpy.typing as npt
 from mqindex.kafka.log.batches import is_control
 from mqindex.kafka.partition.partition_log import IsolationLevel, PartitionLog
 
-__all__ = ["visible_to"]
-
 _Rows: TypeAlias = npt.NDArray[Any]
 
 

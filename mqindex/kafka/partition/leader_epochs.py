@@ -21,8 +21,6 @@ from mqindex.kafka import catalogue
 from mqindex.kafka.partition.offset_checkpoint import read_checkpoint, split_fields, whole_number
 from mqindex.report import Finding
 
-__all__ = ["CHECKPOINT", "RUN", "Epochs", "check_epochs", "read_epochs"]
-
 CHECKPOINT: Final = "leader-epoch-checkpoint"
 RUN: Final = np.dtype(
     [("position", "=i8"), ("base_offset", "=i8"), ("last_base_offset", "=i8"), ("leader_epoch", "=i4")]

@@ -11,26 +11,6 @@ from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory, leads_to_file
 
-__all__ = [
-    "METADATA_LOG",
-    "OTHER_FILES",
-    "SEGMENT_FILE",
-    "PartitionDirectory",
-    "duplicate_directories",
-    "files_in",
-    "is_brokers",
-    "is_partition",
-    "list_partitions",
-    "log_dir_of",
-    "named_partition",
-    "partition_name",
-    "partitions_of",
-    "places_of",
-    "require_partition",
-    "stray_directories",
-    "was_clean",
-]
-
 SEGMENT_FILE: Final = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
 """The name of a segment's file."""
 OTHER_FILES: Final = frozenset(("leader-epoch-checkpoint", "partition.metadata", "quorum-state"))

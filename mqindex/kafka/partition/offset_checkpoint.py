@@ -17,22 +17,6 @@ from mqindex.files import disk
 from mqindex.files.regular import reading_text
 from mqindex.kafka.partition.log_dir import partition_name
 
-__all__ = [
-    "ENTRY_NUMBER",
-    "Offsets",
-    "entry_name",
-    "log_start_offset",
-    "log_start_offsets",
-    "read_checkpoint",
-    "read_offsets",
-    "readable_offsets",
-    "recovery_points",
-    "split_fields",
-    "start_before",
-    "text_lines",
-    "whole_number",
-]
-
 Entry = TypeVar("Entry")
 
 Offsets = dict[str, int]

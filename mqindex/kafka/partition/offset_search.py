@@ -14,8 +14,6 @@ from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.records import read_records
 from mqindex.kafka.partition.served_segment import ServedSegment
 
-__all__ = ["find_offsets_by_timestamps"]
-
 _Array = npt.NDArray[np.int64]
 _NARROW: Final = ("offset", "timestamp", "position")
 _LEAST: Final = -(2**63)

@@ -15,17 +15,6 @@ from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.partition.log_dir import OTHER_FILES, SEGMENT_FILE, files_in
 
-__all__ = [
-    "OtherName",
-    "PartitionFiles",
-    "SegmentFiles",
-    "hold_lock",
-    "hold_writers",
-    "list_segments",
-    "other_names",
-    "while_files_go",
-]
-
 _OTHER_NAME = re.compile(r"([+-]?[0-9]+)\.(?:.*\.)?(log|index|timeindex|txnindex|snapshot)", re.ASCII)
 _LONG = range(-(2**63), 2**63)
 _INDEXES = tuple(f".{kind}" for kind in IndexKind)

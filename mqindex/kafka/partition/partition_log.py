@@ -34,8 +34,6 @@ from mqindex.kafka.partition.partition_read import read_partition
 from mqindex.kafka.partition.served_segment import ServedSegment
 from mqindex.wording.verdict import BEFORE_SEGMENTS
 
-__all__ = ["PartitionLog", "PartitionOffsetPosition"]
-
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3

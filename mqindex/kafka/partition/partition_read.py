@@ -15,8 +15,6 @@ from mqindex.kafka.log.records import no_records, records_from, require_columns
 from mqindex.kafka.partition.aborted import AbortedTransactions
 from mqindex.kafka.partition.served_segment import ServedSegment
 
-__all__ = ["read_partition"]
-
 
 def read_partition(
     segments: Sequence[ServedSegment],

@@ -24,16 +24,6 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError, path_of
 from mqindex.files.regular import reading
 
-__all__ = [
-    "NEVER",
-    "OpenTransactions",
-    "kept_snapshots",
-    "loaded_state",
-    "open_transactions_at",
-    "read_producers",
-    "read_snapshot",
-]
-
 OpenTransactions = tuple[tuple[int, int], ...]
 """Producer ids and first offsets."""
 

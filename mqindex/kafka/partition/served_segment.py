@@ -23,8 +23,6 @@ from mqindex.kafka.log.damage import BatchFault, Fault
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_search import SegmentSearch
 
-__all__ = ["ServedSegment"]
-
 _MOST: Final = 2**63 - 1
 
 

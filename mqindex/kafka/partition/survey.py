@@ -16,6 +16,7 @@ from mqindex._words import plural
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.kafka import catalogue
+from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import PartitionOptions
 from mqindex.kafka.partition.log_dir import (
     METADATA_LOG,
@@ -28,21 +29,9 @@ from mqindex.kafka.partition.log_dir import (
     was_clean,
 )
 from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offsets, recovery_points
-from mqindex.kafka.partition.partition_files import OtherName, PartitionFiles, SegmentFiles, other_names, while_files_go
+from mqindex.kafka.partition.partition_files import OtherName, PartitionFiles, other_names, while_files_go
 from mqindex.kafka.partition.producer_state import OpenTransactions, loaded_state, open_transactions_at
 from mqindex.report import Finding, Report
-
-__all__ = [
-    "Order",
-    "Partition",
-    "Survey",
-    "gone",
-    "partitions_at",
-    "start_report",
-    "survey",
-    "surveyed_partition",
-    "was_cleanly_closed",
-]
 
 AnyReport = TypeVar("AnyReport", bound=Report)
 

@@ -19,8 +19,6 @@ from mqindex.kafka.log.batches import codec_of, is_control
 from mqindex.kafka.log.records import payload_of
 from mqindex.kafka.partition.producer_state import OpenTransactions
 
-__all__ = ["ABORT", "BEGIN", "COMMIT", "EVENT", "GOES_ON", "Replay", "events_from", "events_of"]
-
 EVENT: Final = np.dtype([("producer_id", "=i8"), ("offset", "=i8"), ("kind", "i1")])
 """offset: the batch's base offset. kind: BEGIN, ABORT, COMMIT, or what else a marker says, which ends nothing; GOES_ON:
 of a transaction that began below the log's start, the first record above it.

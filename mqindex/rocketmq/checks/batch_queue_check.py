@@ -35,20 +35,6 @@ from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.queue.unit_places import Oddities
 
-__all__ = [
-    "BatchCheck",
-    "BatchLook",
-    "BatchLooked",
-    "BatchRun",
-    "BatchRuns",
-    "Faults",
-    "Seen",
-    "compare_batches",
-    "fault_finding",
-    "look_at_batches",
-    "put_together",
-]
-
 _COMPARED = ("phy_offset", "size", "tags_code", "store_timestamp", "msg_base_offset", "batch_size", "compacted_offset")
 
 

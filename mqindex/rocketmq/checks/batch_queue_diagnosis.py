@@ -27,8 +27,6 @@ from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
 
-__all__ = ["ComparedBatches", "compare_all_batches", "judge_batches"]
-
 _ABSENT = (catalogue.BATCH_QUEUE_BEHIND, catalogue.MISSING_UNITS)
 
 

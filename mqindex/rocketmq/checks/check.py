@@ -23,8 +23,6 @@ from mqindex.rocketmq.pipeline.log_end import log_now
 from mqindex.rocketmq.pipeline.splits import damage_finding
 from mqindex.rocketmq.tally.index_shape import IndexShape, index_shape
 
-__all__ = ["Checked", "FileCheck", "check_file", "structural_finding"]
-
 _ENDS = 100  # entries compared at both ends of a file
 _LOOKS = 5  # repeats for a log that grows while it is compared
 

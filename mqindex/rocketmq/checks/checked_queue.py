@@ -10,8 +10,6 @@ from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.pipeline.survey import Survey
 
-__all__ = ["CheckedQueue", "lost_stretches", "spoils"]
-
 
 class CheckedQueue(NamedTuple):
     """One queue directory. A `good` one stays as it is; repair writes the others anew from the log.

@@ -22,17 +22,6 @@ from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.queue.queue_names import QueueName
 
-__all__ = [
-    "CompactionFault",
-    "compacted_queues",
-    "compacted_topics",
-    "compaction_faults",
-    "compaction_is_on",
-    "compaction_not_compared",
-    "compaction_not_written",
-    "queue_path",
-]
-
 _LOG, _QUEUES = "compactionLog", "compactionCq"
 _POLICY: Final = "COMPACTION"
 _REPLACED: Final = ".delete"

@@ -40,8 +40,6 @@ from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, are_valid
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
-__all__ = ["CompactionLack", "find_lacks"]
-
 
 class CompactionLack(NamedTuple):
     """How many messages of the log one queue of a compacted topic lacks, from a queue offset on.

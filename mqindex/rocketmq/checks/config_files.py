@@ -25,8 +25,6 @@ from mqindex.rocketmq.metadata.config_json import in_json, json_value, saved, ta
 from mqindex.rocketmq.metadata.consumer_offsets import delay_table, lmq_offset_table, offset_table
 from mqindex.rocketmq.metadata.topic_configs import topic_configs
 
-__all__ = ["CONFIG_FILES", "TIMER_METRICS", "config_findings", "is_there", "no_config_directory", "refusal"]
-
 TIMER_METRICS: Final = "timermetrics"
 
 

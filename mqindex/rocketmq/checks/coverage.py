@@ -15,8 +15,6 @@ from mqindex.rocketmq.index.compare import Place
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan, Tags
 from mqindex.rocketmq.pipeline.splits import Extracted, Stretch, cut, extract
 
-__all__ = ["Filled", "Gap", "gaps", "measure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Gap:

@@ -21,8 +21,6 @@ from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
 
-__all__ = ["WithoutQueues", "deleted_topics", "without_queues"]
-
 
 @dataclass(frozen=True, slots=True)
 class WithoutQueues:

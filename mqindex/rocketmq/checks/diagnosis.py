@@ -25,8 +25,6 @@ from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.pipeline.survey import Survey, index_switched_off
 
-__all__ = ["Diagnosis", "check_files", "conclude"]
-
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:

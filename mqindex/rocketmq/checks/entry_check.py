@@ -19,8 +19,6 @@ from mqindex.files.closable import Closable
 from mqindex.rocketmq.index.compare import Place, next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
 
-__all__ = ["EntryCheck", "EntryRun", "EntryStretch"]
-
 Array = npt.NDArray[Any]
 
 

@@ -13,8 +13,6 @@ from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, fits_hole
 
-__all__ = ["ExpectedUnits", "gather_expected", "needs_again"]
-
 _MAX_LISTED = 20
 _MAX_NAMED = 5
 

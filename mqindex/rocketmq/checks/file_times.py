@@ -19,8 +19,6 @@ from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_FIELDS, INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.log.log_entries import LogEntries
 
-__all__ = ["wrong_seed", "wrong_times"]
-
 
 def wrong_times(index: IndexFile, log: LogEntries) -> list[Finding]:
     """Wrong times in the header, of those whose message is in the log."""

@@ -35,8 +35,6 @@ from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.tally.split_tally import SplitCounts, SplitTally
 
-__all__ = ["LogCheck", "LogRun", "Walked", "check_split", "walk_log"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCheck(SplitRange):

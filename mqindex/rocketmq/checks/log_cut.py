@@ -20,8 +20,6 @@ from mqindex.rocketmq.checks.recovery import LARGE_BLANK, NEGATIVE_BLANK, Recove
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan, Tags, drained
 from mqindex.rocketmq.options import StoreOptions
 
-__all__ = ["checks_crc", "with_cuts"]
-
 _PHY_OFFSET = slice(28, 36)  # of a record
 
 

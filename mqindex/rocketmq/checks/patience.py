@@ -9,8 +9,6 @@ from mqindex.engines.tasks import run_one
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.survey import Survey
 
-__all__ = ["Patience"]
-
 _WAIT, _BETWEEN_LOOKS, _LOOKS = 10, 0.1, 30  # seconds; looks without progress: a broker may be short of processors
 
 

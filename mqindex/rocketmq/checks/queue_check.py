@@ -27,8 +27,6 @@ from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_units import are_blank
 
-__all__ = ["QueueCheck", "QueueChecked", "check_queue", "file_findings"]
-
 Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 16  # units checked together

@@ -28,8 +28,6 @@ from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.rocksdb import is_rocksdb
 
-__all__ = ["QueueDiagnosis", "diagnose_queues"]
-
 
 @dataclass(frozen=True, slots=True)
 class QueueDiagnosis:

@@ -44,16 +44,6 @@ from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import is_rocksdb
 
-__all__ = [
-    "LARGE_BLANK",
-    "NEGATIVE_BLANK",
-    "NOT_KNOWN",
-    "Recovery",
-    "needs_offset",
-    "reach_of_queues",
-    "recoveries",
-]
-
 LARGE_BLANK: Final = "a blank larger than what is left of its file"
 NEGATIVE_BLANK: Final = "a blank of a negative size"
 _BLANKS: Final = {LARGE_BLANK: LARGE_BLANK_CUTS, NEGATIVE_BLANK: NEGATIVE_BLANK_CUTS}

@@ -16,8 +16,6 @@ from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.rocksdb import config_databases, is_rocksdb, manifest_of
 
-__all__ = ["RocksDBFault", "rocksdb_faults"]
-
 _NOT_READ = "a RocksDB database, which mqindex does not read"
 
 

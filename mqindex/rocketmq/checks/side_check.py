@@ -23,8 +23,6 @@ from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
 
-__all__ = ["SideCheck", "check_sides", "checkpoint_is_directory"]
-
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _FIRST_WRITE = 10_000  # ms from the start of a broker until it writes its offsets, whatever the intervals are

@@ -19,8 +19,6 @@ from mqindex.rocketmq.sidecar.names import FILTER, fence_path, sidecar_directory
 from mqindex.rocketmq.sidecar.reading import Sidecars
 from mqindex.rocketmq.sidecar.weaving import known_of
 
-__all__ = ["SidecarTask", "check_sidecar", "sidecars_to_check"]
-
 
 @dataclass(frozen=True, slots=True)
 class SidecarTask:

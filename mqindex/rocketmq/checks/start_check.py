@@ -63,8 +63,6 @@ from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
 
-__all__ = ["check_start"]
-
 _ABORT = ("abort", "abort.bak")
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
 _EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}

@@ -20,25 +20,6 @@ from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
-__all__ = [
-    "NO_FILE",
-    "Entry",
-    "MessageHead",
-    "begins_without_unit",
-    "checkpoint_of",
-    "entries_below",
-    "first_sound_message",
-    "index_header",
-    "is_log_file",
-    "listed",
-    "log_file_size",
-    "message_at",
-    "not_a_file",
-    "number_of",
-    "shows_length",
-    "usual",
-]
-
 NO_FILE: Final = "a directory, not a file"
 _RECORD_HEAD = 80  # bytes of a record that hold its store timestamp, whatever its hosts
 _IPV6 = 0x10

@@ -14,8 +14,6 @@ from mqindex.rocketmq.checks.recovery import NOT_KNOWN, Recovery, recoveries
 from mqindex.rocketmq.checks.start_files import Entry
 from mqindex.rocketmq.pipeline.survey import Survey
 
-__all__ = ["StartLook", "Started"]
-
 
 class Started(NamedTuple):
     """The verdict, and the findings that no other check makes."""

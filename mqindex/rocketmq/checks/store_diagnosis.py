@@ -30,8 +30,6 @@ from mqindex.rocketmq.log.dledger import refuse_entries_after
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.survey import Survey, survey_again
 
-__all__ = ["StoreDiagnosis", "diagnose_store", "of_the_log_as_read"]
-
 
 @dataclass(frozen=True, slots=True)
 class StoreDiagnosis:

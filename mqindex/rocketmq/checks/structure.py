@@ -16,8 +16,6 @@ from mqindex.rocketmq.index.opening import geometry_of
 from mqindex.rocketmq.options import StoreArguments
 from mqindex.rocketmq.store import index_paths
 
-__all__ = ["verify_structure"]
-
 _Task = tuple[str, int, int]
 _Result = tuple[list[Finding], int]
 

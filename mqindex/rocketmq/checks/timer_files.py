@@ -20,8 +20,6 @@ from mqindex.rocketmq.checks.config_files import no_config_directory
 from mqindex.rocketmq.checks.start_files import NO_FILE, Entry, listed, log_file_size, not_a_file
 from mqindex.rocketmq.options import StoreOptions
 
-__all__ = ["TimerFault", "timer_faults", "timers_are_on"]
-
 _WHEEL_SIZE: Final = 7 * 24 * 3600 * 2 * 32  # slots of a week, twice, whatever timerPrecisionMs is
 _SIZE: Final = "mappedFileSizeTimerLog"
 

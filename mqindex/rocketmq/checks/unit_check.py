@@ -36,8 +36,6 @@ from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.queue.queue_units import are_blank
 from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, UnitPlaces, stretches
 
-__all__ = ["QueueRun", "UnitCheck", "UnitDifference", "joined"]
-
 Array = npt.NDArray[Any]
 ExtReader = Callable[[QueueName, Array], tuple[Array, Array]]
 

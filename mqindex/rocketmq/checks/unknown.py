@@ -26,8 +26,6 @@ from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL, SCHEDULE_TOPIC
 
-__all__ = ["Unknown", "find_unknown_tags", "refuse", "tags_matter", "unknown_settings", "wanted_settings"]
-
 _STEP = 4 << 20  # bytes of log; most logs show in the first few messages whether there are tags
 
 

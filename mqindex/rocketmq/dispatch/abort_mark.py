@@ -9,8 +9,6 @@ from mqindex._native.owner import Owner
 from mqindex.files import disk
 from mqindex.files.whole_file import have_file
 
-__all__ = ["AbortMark"]
-
 
 class AbortMark:
     """The file `abort` of a store, as a broker's: if it exists, the next one to open the store repairs it.

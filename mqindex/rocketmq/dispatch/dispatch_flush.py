@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.index.index_service import IndexService
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
-__all__ = ["THOROUGH_SECONDS", "DispatchFlush", "Stored", "write_checkpoint"]
-
 THOROUGH_SECONDS = 60.0
 """Between two flushes of all queues (the broker's flushConsumeQueueThoroughInterval)."""
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)

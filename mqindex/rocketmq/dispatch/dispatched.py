@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
     from mqindex.rocketmq.queue.queue_rules import QueueRules
 
-__all__ = ["dispatched_offset"]
-
 _BLOCK = 1 << 20  # entries decoded together
 
 

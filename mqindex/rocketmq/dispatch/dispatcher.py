@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
-__all__ = ["Dispatcher", "Stretch"]
-
 
 class Stretch:
     """Entries and units that follow each other in a log, copied into memory that is used again.

@@ -42,8 +42,6 @@ from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.pipeline.log_gone import find_ends_early
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
-__all__ = ["FollowReport", "follow"]
-
 _TRIES = 5  # repairs in a row without progress
 _SLOW = 1.0  # seconds of the last flush, after which a note explains why it takes so long
 

@@ -21,8 +21,6 @@ from mqindex.rocketmq.options import INDEX_SWITCHES, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.survey import require_log, survey
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
 
-__all__ = ["FollowHome", "settle"]
-
 _FILE = "follow.json"
 _SCHEMA = "mqindex.follow-home/1"
 _DISPATCH_SWITCHES = {"enableMultiDispatch", "enableLmq"}

@@ -12,8 +12,6 @@ from mqindex.rocketmq.pipeline.survey import survey
 from mqindex.rocketmq.queue.consume_queue_table import remove_scraps
 from mqindex.rocketmq.repair import repair
 
-__all__ = ["mend"]
-
 _NEWEST = 3  # index files that a changed end of the log reaches
 
 

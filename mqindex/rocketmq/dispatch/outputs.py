@@ -8,8 +8,6 @@ from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
-__all__ = ["open_outputs"]
-
 
 def open_outputs(
     opened: ExitStack,

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.index.index_service import IndexService
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
-__all__ = ["OnReput", "ProgressMeter", "Reput", "ReputProgress", "ReputResult", "Stop"]
-
 _GATHERED = 1 << 14  # units of a stretch, at least: so many that the cost of each queue is small
 _PER_QUEUE = 64  # the same for each queue, where there are many
 _MOST_GATHERED = 1 << 20  # units or entries

@@ -14,8 +14,6 @@ from mqindex.rocketmq.checks.log_check import LogRun
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis
 from mqindex.rocketmq.checks.unit_check import QueueRun
 
-__all__ = ["Coverage", "Covered", "Damaged", "Gap", "LogFileHealth", "Moment", "QueueStretch", "Stale", "coverage_of"]
-
 _LISTED = 1000
 _STALE = {
     catalogue.FRAMES_AFTER_LOG_END.name,

@@ -17,8 +17,6 @@ from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.rocksdb import refuse_config_in_rocksdb
 
-__all__ = ["DelayLevel", "GroupHealth", "GroupQueue", "GroupsHealth", "groups_of"]
-
 _GROUPS = 200
 _QUEUES = 64
 

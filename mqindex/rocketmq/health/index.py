@@ -15,8 +15,6 @@ from mqindex.rocketmq.health.samples import Named
 from mqindex.rocketmq.tally.index_shape import LONGEST, IndexShape
 from mqindex.rocketmq.tally.split_tally import KeyCounts, SplitCounts
 
-__all__ = ["FrequentKey", "IndexFileHealth", "IndexHealth", "frequent_keys", "index_of"]
-
 _FILES = 200
 _KEYS = 20
 _SHOWN_CHAIN = 16

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mqindex.columns.keys import key_hash
+from mqindex._native.keys import key_hash
 from mqindex.errors import MQIndexError
 from mqindex.health import Text
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.log.message import Message, read_message
-
-__all__ = ["Named", "Wanted", "name_samples"]
 
 
 @dataclass(frozen=True, slots=True)

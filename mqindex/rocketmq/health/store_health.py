@@ -12,8 +12,6 @@ from mqindex.rocketmq.health.groups import GroupsHealth
 from mqindex.rocketmq.health.index import IndexHealth
 from mqindex.rocketmq.health.topics import TopicsHealth
 
-__all__ = ["StoreHealth"]
-
 
 @dataclass(frozen=True, slots=True)
 class StoreHealth:

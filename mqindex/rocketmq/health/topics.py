@@ -11,8 +11,6 @@ from mqindex.rocketmq.health.samples import Named
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
 from mqindex.rocketmq.tally.split_tally import SplitCounts, TopicCounts
 
-__all__ = ["Gathered", "QueueHealth", "TagHealth", "TopicHealth", "TopicKind", "TopicsHealth", "gather", "topics_of"]
-
 _TOPICS = 50
 _QUEUES = 64
 _TAGS = 10

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, LogEntries
 
-__all__ = ["MAX_DIFFERENCES", "Comparison", "Difference", "Place", "places_within"]
-
 Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 16

@@ -31,8 +31,6 @@ from mqindex.rocketmq.index.compare import (
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.log_entries import LogEntries
 
-__all__ = ["comparisons", "entries_absent", "entries_of", "first_time_diff"]
-
 Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 20

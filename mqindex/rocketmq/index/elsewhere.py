@@ -20,8 +20,6 @@ from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.remote import RemoteFilter, RemoteSidecars, find_remote_sidecars, remote_filter
 
-__all__ = ["Elsewhere", "find_file", "find_files"]
-
 _DEFAULT: Final = (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
 _LOG_DIGITS = 20
 _MOST_BEFORE = 255  # pages: of a slot with many entries, those before the one that was needed last

@@ -32,19 +32,6 @@ from mqindex.rocketmq.layout import (
     IndexHeader,
 )
 
-__all__ = [
-    "NEWEST",
-    "Geometry",
-    "candidates",
-    "fits",
-    "infer",
-    "looks_like",
-    "of_file",
-    "require",
-    "require_size",
-    "resolve",
-]
-
 Geometry = tuple[int, int]
 Array = npt.NDArray[Any]
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.index.elsewhere import Elsewhere
     from mqindex.rocketmq.sidecar.reading import Sidecars
 
-__all__ = ["IndexFile", "IndexHeader", "asked_hashes"]
-
 _THREADED = 1 << 17  # look-ups that several threads share
 _MANY = 1000  # look-ups, or entries to decode, from which reading the whole file ahead is cheaper than single faults
 _BULK = 100_000  # puts from which huge pages pay; fewer would spread over 2 MiB each

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from mqindex.columns.keys import Keys
     from mqindex.columns.numbers import Time, Times
 
-__all__ = ["IndexService", "QueryOffsetResult"]
-
 _T = TypeVar("_T")
 
 _DESCRIPTORS_LEFT = 128  # for others

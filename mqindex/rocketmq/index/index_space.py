@@ -6,8 +6,6 @@ from mqindex._native.index_file import IndexCore
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 
-__all__ = ["IndexSpace"]
-
 _RESERVED_AHEAD = 1 << 20  # bytes of a sparse file that single puts reserve at a time
 
 

@@ -12,8 +12,6 @@ from datetime import datetime
 
 from mqindex.errors import FileStateError
 
-__all__ = ["names_between", "next_name"]
-
 _DIGITS = 17
 _END = 100_000_000_000_000_000
 

@@ -10,8 +10,6 @@ from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.store import index_paths
 
-__all__ = ["geometry_of", "open_index_file"]
-
 
 def open_index_file(path: str, options: StoreArguments) -> tuple[IndexFile, str]:
     """The open file, and where its geometry comes from."""

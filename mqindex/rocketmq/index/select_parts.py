@@ -14,8 +14,6 @@ from mqindex.files.few_threads import of_each
 if TYPE_CHECKING:
     from mqindex._native.index_file import IndexCore
 
-__all__ = ["select_in_parts"]
-
 _PART = 1 << 16  # look-ups that are worth a thread: some milliseconds
 
 

@@ -22,8 +22,6 @@ from mqindex.rocketmq.index.compare import are_absent, first_in_log, next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, RUN_ENTRY, LogEntries, LogSpan, Tags
 
-__all__ = ["Shown", "shown_at_ends", "shown_before", "shown_between"]
-
 Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 20

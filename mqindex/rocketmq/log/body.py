@@ -11,8 +11,6 @@ import numpy as np
 from mqindex._needs import needing
 from mqindex.errors import FormatError
 
-__all__ = ["COMPRESSED", "INNER_BATCH", "MAX_BODY_SIZE", "codec_of", "decompress"]
-
 COMPRESSED: Final = 0x1
 INNER_BATCH: Final = 0x80  # from 4.9.4 on: the body holds many messages, as `MessageDecoder.decodeMessages` reads them
 _TYPE_SHIFT, _TYPE_MASK = 8, 0x7

@@ -33,14 +33,6 @@ from mqindex.rocketmq.log.twins import refuse_other_logs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.store import names_in
 
-__all__ = [
-    "plain_log_files",
-    "refuse_configured_dledger",
-    "refuse_dledger",
-    "refuse_entries_after",
-    "refuse_entries_beside",
-]
-
 _HEAD = struct.Struct(">2i3q4i")
 _MAGICS = range(1, 4)  # the kinds of an entry; a frame has its total_size there, which is more
 _OF_FRAMES = (MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2, MAGIC_BLANK)

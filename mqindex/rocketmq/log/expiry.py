@@ -17,16 +17,6 @@ from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.log.log_entries import LogSpan
 
-__all__ = [
-    "LOOK_AGAIN_SECONDS",
-    "LogExpiredError",
-    "expired_finding",
-    "present",
-    "read_again",
-    "still_there",
-    "was_deleted",
-]
-
 Result = TypeVar("Result")
 
 LOOK_AGAIN_SECONDS = 0.01  # until calls that would take longer for it see again whether a file is still there

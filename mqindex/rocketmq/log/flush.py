@@ -8,8 +8,6 @@ import time
 from mqindex._native.group_commit import GroupCommit
 from mqindex.rocketmq.log.write_rules import FlushRules
 
-__all__ = ["FlushThread"]
-
 _PAGE = 4096
 
 

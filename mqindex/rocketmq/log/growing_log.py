@@ -27,8 +27,6 @@ from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, Damage, drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, list_log_files
 
-__all__ = ["SETTLE_SECONDS", "Chunk", "GrowingLog", "LogChangedError"]
-
 _REACH = 32 << 20  # bytes of log at a time where much is unread
 _NEAR = 64 << 10  # bytes at a time where little is unread: a single cursor walks them
 _FAR = 4 << 20  # bytes that are read ahead in a file that grows

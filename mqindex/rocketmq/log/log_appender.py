@@ -19,8 +19,6 @@ from mqindex.rocketmq.log.message_columns import MessageColumns, measured_frames
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage, encode_message
 from mqindex.rocketmq.log.write_rules import FlushRules, WriteRules
 
-__all__ = ["AppendMessagesResult", "LogAppender"]
-
 _BUFFER = 2 << 20  # of frames, half of it for each of two threads: it stays in their caches
 
 

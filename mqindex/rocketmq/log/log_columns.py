@@ -11,8 +11,6 @@ import numpy.typing as npt
 from mqindex._native.log_columns import ColumnScanner, columns_at
 from mqindex.columns.columns import BinaryColumn, Columns, StringColumn, chosen_columns
 
-__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "as_columns", "column_scanner", "no_messages", "require_columns"]
-
 _BULKY = ("body", "properties")
 _MAX_BATCH_BYTES = 64 << 20  # of frames, where bodies or properties are copied
 _MAX_BATCH_ROWS = 65536

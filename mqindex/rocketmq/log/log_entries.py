@@ -22,20 +22,6 @@ from mqindex.files.closable import Closable
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_files import map_log_file
 
-__all__ = [
-    "ALL_TAGS",
-    "NO_TAGS",
-    "RUN_ENTRY",
-    "UNIT",
-    "Damage",
-    "FileWalk",
-    "LogEntries",
-    "LogSpan",
-    "Tags",
-    "copy_rows",
-    "units_of",
-]
-
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
 UNIT = np.dtype(
     [

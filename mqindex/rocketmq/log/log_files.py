@@ -15,19 +15,6 @@ from mqindex.files.mapped_file import MappedFile
 from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import number_of
 
-__all__ = [
-    "EMPTY",
-    "LogFile",
-    "Skipped",
-    "data_end",
-    "holes",
-    "last_file_with_frames",
-    "list_log_files",
-    "map_log_file",
-    "numbered_files",
-    "survey_directories",
-]
-
 EMPTY = "an empty file"
 _ELSEWHERE = (
     "the commit log is to be there (storePathCommitLog of a --broker-conf, else commitlog/ of the store); "

@@ -16,15 +16,6 @@ from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_fra
 from mqindex.rocketmq.log.log_scan import end_of_file
 from mqindex.rocketmq.store import hold_lock
 
-__all__ = [
-    "RECOVERED_FILES",
-    "clear_behind",
-    "hold_directories",
-    "log_file_size",
-    "recovered_end",
-    "zero_range",
-]
-
 _BLOCK = 1 << 20
 RECOVERED_FILES = 3
 """After a clean end a broker reads so many files again: the last ones."""

@@ -15,8 +15,6 @@ from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 
-__all__ = ["DamagedStretch", "end_of_file", "first_frame", "require_whole", "scan_file"]
-
 _LOOK_BACK = 16 << 20  # more than a message may have: 4 MiB and 64 KiB by default
 
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
 from mqindex.rocketmq.log.log_files import last_file_with_frames, list_log_files
 
-__all__ = ["LogTail"]
-
 
 class LogTail:
     """The end of a log that may be growing; each call reads only what came since the one before.

@@ -21,8 +21,6 @@ from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_recovery import zero_range
 from mqindex.rocketmq.log.new_log_file import SpareFile, allocate_file, create_log_file
 
-__all__ = ["BLANK_SIZE", "LogWriter"]
-
 BLANK_SIZE = 8
 _STRETCH = 64 << 20  # bytes between two checks for signals
 _SPARED = 16 << 20  # bytes from which a file is worth making beforehand

@@ -6,11 +6,9 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqindex._native.log_message import MessageMaker, parse_properties
+from mqindex._native.log_message import MessageMaker
 from mqindex.errors import BadMagicError, FormatError, TruncatedFileError
 from mqindex.rocketmq.log.body import decompress
-
-__all__ = ["Message", "fault_error", "parse_properties", "read_message"]
 
 Fault = tuple[int, str, str | None, str, str]
 

@@ -28,8 +28,6 @@ from mqindex.columns.numbers import int64s, times
 from mqindex.rocketmq.log.message_encoder import NewMessage, properties_block, refused
 from mqindex.rocketmq.log.write_rules import WriteRules
 
-__all__ = ["COMPUTED_COLUMNS", "MessageBatches", "MessageColumns", "measured_frames", "message_batches"]
-
 MessageColumns: TypeAlias = Any
 """A mapping of names to columns or single values, a `Columns`, an Arrow, polars or pandas table, or `NewMessage`s."""
 

@@ -14,16 +14,6 @@ from mqindex.errors import CapacityError, MQIndexError
 from mqindex.rocketmq.brokers import LONG_TOPICS
 from mqindex.rocketmq.log.write_rules import WriteRules, host_bytes
 
-__all__ = [
-    "PUT_OK",
-    "AppendMessageResult",
-    "NewMessage",
-    "encode_message",
-    "properties_block",
-    "refused",
-    "require_message",
-]
-
 PUT_OK: Final = "PUT_OK"
 _TRANSIENT = "__RMQ.TRANSIENT."  # names that begin so are never stored
 _CRC = "__CRC32#"

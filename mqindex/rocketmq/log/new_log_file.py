@@ -14,8 +14,6 @@ from mqindex.files.staging import scratch
 from mqindex.files.tmpfile import link_into_place, open_nameless
 from mqindex.files.whole_file import appearing
 
-__all__ = ["SpareFile", "allocate_file", "create_log_file"]
-
 _PLENTY = 4  # files of free space
 
 

@@ -16,8 +16,6 @@ from mqindex.errors import FileStateError
 from mqindex.files.regular import reading
 from mqindex.rocketmq.log.log_files import Skipped
 
-__all__ = ["refuse_other_logs"]
-
 _BLOCK: Final = 4096  # bytes
 _HINT: Final = "a log has one; files of two logs are read each by itself, and of two copies the longer one"
 

@@ -10,8 +10,6 @@ from mqindex.rocketmq.brokers import FRAMES_AS_BODIES, FRAMES_LIMITED, LONG_TOPI
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.settings import blamed_on
 
-__all__ = ["FlushRules", "WriteRules", "flush_rules", "host_bytes", "write_rules"]
-
 _MARGIN = 64 << 10  # what a whole frame may have beyond the largest body
 _MAX_INT = 2**31 - 1
 
@@ -48,10 +46,9 @@ class FlushRules:
 def write_rules(options: StoreOptions) -> WriteRules:
     """The rules of `options.broker_version` (not given: 4.9.3, whose frames every broker takes) and its settings.
 
-        >>> from mqindex.rocketmq.brokers import FRAMES_AS_BODIES, FRAMES_LIMITED, LONG_TOPICS, UNSEPARATED, follows
-    from mqindex.rocketmq.options import store_options
-        >>> write_rules(store_options("/store", broker_version="5.5.0")).separator
-        True
+    >>> from mqindex.rocketmq.options import store_options
+    >>> write_rules(store_options("/store", broker_version="5.5.0")).separator
+    True
     """
     broker = options.broker
     max_message = _whole(options, "maxMessageSize")

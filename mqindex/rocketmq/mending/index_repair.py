@@ -20,8 +20,6 @@ from mqindex.rocketmq.pipeline.splits import assign
 from mqindex.rocketmq.pipeline.stages import Built, Part
 from mqindex.rocketmq.sidecar.names import DIRECTORY, FILTER, fence_path
 
-__all__ = ["mend_index", "planned_actions"]
-
 
 def planned_actions(diagnosis: Diagnosis) -> list[str]:
     """What `repair` would do, one sentence each."""

@@ -24,8 +24,6 @@ from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, cut
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.store import names_in
 
-__all__ = ["MendedQueue", "mend_queues", "move_strays", "planned_queue_actions"]
-
 _STRAY = "stray-queue-file"
 _MAX_LISTED = 20
 _AT_ONCE = 1 << 20  # bytes

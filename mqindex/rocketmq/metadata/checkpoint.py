@@ -9,8 +9,6 @@ from typing import NamedTuple
 from mqindex.errors import path_of
 from mqindex.files.regular import reading
 
-__all__ = ["CHECKPOINT_SIZE", "LATEST_TIME", "Checkpoint"]
-
 CHECKPOINT_SIZE = 4096
 LATEST_TIME = 1 << 47  # ms, in the year 6429; what is more is garbage
 _FIELDS = struct.Struct(">6q")

@@ -18,17 +18,6 @@ from typing import Any, Final, TypeVar
 from mqindex.errors import FormatError
 from mqindex.files.regular import reading
 
-__all__ = [
-    "in_json",
-    "json_value",
-    "load_side_json",
-    "parse_side_json",
-    "saved",
-    "table_of",
-    "tables_of",
-    "whole_number",
-]
-
 _T = TypeVar("_T")
 _PAUSES: Final = (0.01, 0.03)  # seconds before another look: a save takes less
 _REMOVE = "restore the file, or remove it: the broker then starts without"

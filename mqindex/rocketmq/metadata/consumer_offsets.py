@@ -9,8 +9,6 @@ from typing import Any
 from mqindex.errors import FormatError
 from mqindex.rocketmq.metadata.config_json import load_side_json, table_of, whole_number
 
-__all__ = ["ConsumerOffsets", "delay_table", "lmq_offset_table", "offset_table", "read_delay_offsets"]
-
 _SEPARATOR = "@"
 
 

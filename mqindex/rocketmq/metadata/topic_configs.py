@@ -17,8 +17,6 @@ from mqindex.rocketmq.metadata.config_json import (
     whole_number,
 )
 
-__all__ = ["TopicConfig", "TopicTable", "read_topic_configs", "read_topic_table", "topic_configs"]
-
 
 class TopicConfig(NamedTuple):
     """One topic. `perm` bits: 4 read, 2 write, 1 inherit; `attributes` only from 5.0 on.

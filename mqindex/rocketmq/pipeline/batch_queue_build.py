@@ -20,8 +20,6 @@ from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, batch_uni
 from mqindex.rocketmq.queue.old_batch_queue import OldBatchQueue
 from mqindex.rocketmq.queue.unit_places import NO_ODDITIES
 
-__all__ = ["BatchQueueBuilder"]
-
 
 class BatchQueueBuilder:
     """Writes one batch queue into `directory`, which exists and is empty; `log` holds the records.

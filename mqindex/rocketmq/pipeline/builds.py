@@ -14,8 +14,6 @@ from mqindex.rocketmq.pipeline import queue_stages, stages
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueues, QueueBatch
 from mqindex.rocketmq.pipeline.stages import Built, Part
 
-__all__ = ["build_index_files", "build_queue_files", "index_moves", "require_room"]
-
 
 def require_room(engine: Engine, scratch: str, planned: Sequence[Part], more: int = 0) -> None:
     """Check that there is room for the planned files, and for `more` bytes."""

@@ -21,8 +21,6 @@ from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC
 
-__all__ = ["delay_levels", "seen_delays"]
-
 _SAMPLE = 16  # units at an end of a queue that are read
 _NAME_DIGITS = 20
 _MOST_LEVELS = 100

@@ -33,8 +33,6 @@ from mqindex.rocketmq.pipeline.split_walk import walk_split
 from mqindex.rocketmq.pipeline.splits import Extracted, stitch
 from mqindex.rocketmq.pipeline.stages import Built, Part, PartFile, Run, Split, as_bytes, extract, read_entries
 
-__all__ = ["build_in_turn"]
-
 _KEPT = 8 << 20  # bytes of entries that wait for their turn, about
 _FULL = 4  # files that wait for the disk, at most
 

@@ -21,8 +21,6 @@ from mqindex.rocketmq.log.log_scan import end_of_file
 from mqindex.rocketmq.pipeline.splits import Stretch, cut, extract
 from mqindex.rocketmq.pipeline.survey import Survey
 
-__all__ = ["find_after_end", "fix_log_end", "frames_end_now", "log_now"]
-
 _BLOCK = 1 << 24
 
 

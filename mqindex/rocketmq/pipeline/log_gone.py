@@ -25,8 +25,6 @@ from mqindex.rocketmq.log.log_files import LogFile, list_log_files
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 
-__all__ = ["find_ends_early", "find_log_gone", "find_perhaps_gone", "first_phy_offsets"]
-
 
 def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequence[LogSpan]) -> Finding | None:
     """An error where the log, or one directory of several, is missing; None: nothing of it is missing.

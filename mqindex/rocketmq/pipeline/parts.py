@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from mqindex.columns.limits import several_names
 
-__all__ = ["PARTS", "check_parts"]
-
 PARTS = ("index", "consumequeue")
 """What this version builds."""
 

@@ -17,8 +17,6 @@ from mqindex.rocketmq.queue.old_queue import BLANK_UNIT, OldQueue
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.queue.unit_places import UnitPlaces, stretches
 
-__all__ = ["NO_EXT", "QueueBuilder"]
-
 Units = npt.NDArray[Any]
 
 NO_EXT = -(2**63)

@@ -18,8 +18,6 @@ from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.queue.unit_places import Oddities, fits_hole
 
-__all__ = ["FILE_BLOCK", "assign_queues", "oddity_findings", "queue_space", "skipped_findings"]
-
 _BATCH_UNITS = 1 << 20
 _BATCH_QUEUES = 256
 FILE_BLOCK = 4096

@@ -33,19 +33,6 @@ from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.queue.unit_places import Oddities
 
-__all__ = [
-    "QUEUE_RUN",
-    "BatchTopics",
-    "BuiltQueue",
-    "BuiltQueues",
-    "OldQueues",
-    "QueueBatch",
-    "QueuePiece",
-    "UnitCollector",
-    "UnitRun",
-    "build_queues",
-]
-
 _READ_AT_ONCE = 1 << 16  # units
 _SMALL = 4096  # units of a queue, below which making its files takes longer than filling them
 

@@ -18,8 +18,6 @@ from mqindex.rocketmq.queue.queue_files import queue_file_paths, subdirectories
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC, QueueRules, queue_rules
 from mqindex.rocketmq.rocksdb import config_in_rocksdb, queues_in_rocksdb
 
-__all__ = ["QueueSurvey", "queues_elsewhere", "survey_queues"]
-
 _QUEUE_TYPE, _BATCH = "queue.type", "BatchCQ"
 _DEFAULT_SIZES = (layout.QUEUE_FILE_SIZE, layout.BATCH_FILE_SIZE)
 _DEFAULT, _USUAL = "the broker's default", "the usual length of the files"

@@ -26,8 +26,6 @@ from mqindex.rocketmq.log.log_entries import RUN_ENTRY
 from mqindex.rocketmq.pipeline import stages
 from mqindex.rocketmq.pipeline.stages import Built, Part, Slice
 
-__all__ = ["SortedPart", "SortedRun", "SortedRunWriter", "assign_sorted", "build_sorted"]
-
 CHUNK = 1 << 21  # entries in memory at a time: some 100 MB while they are sorted
 
 Int64 = npt.NDArray[np.int64]

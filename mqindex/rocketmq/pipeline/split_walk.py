@@ -10,8 +10,6 @@ from mqindex._native.commit_log import find_frame
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan, Tags
 
-__all__ = ["SplitRange", "SplitWalk", "counts", "walk_split"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitRange:

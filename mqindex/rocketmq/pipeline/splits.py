@@ -19,8 +19,6 @@ from mqindex.rocketmq.pipeline.stages import Part, Run, Slice, Split
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
-__all__ = ["SPLIT_SIZE", "Extracted", "Stitched", "Stretch", "assign", "cut", "extract", "split_size_for", "stitch"]
-
 SPLIT_SIZE = 128 << 20
 _TASKS = 24  # of a long log at least
 

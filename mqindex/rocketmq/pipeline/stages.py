@@ -34,8 +34,6 @@ from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, 
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
-__all__ = ["Built", "Part", "PartFile", "Run", "Slice", "Split", "as_bytes", "build", "extract", "read_entries"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split(SplitRange):

@@ -32,22 +32,6 @@ from mqindex.rocketmq.pipeline.version_survey import (
     version_again,
 )
 
-__all__ = [
-    "Survey",
-    "estimated_entries",
-    "index_switched_off",
-    "log_gone_from",
-    "refuse_log_gone",
-    "require_directories",
-    "require_lengths",
-    "require_log",
-    "require_read",
-    "start_report",
-    "survey",
-    "survey_again",
-    "survey_in_place",
-]
-
 _INFERRED = "inferred"
 _SAMPLE_BYTES = 1 << 18
 _NAME_DIGITS = 20

@@ -23,8 +23,6 @@ from mqindex.rocketmq.index.shown_tags import Shown, shown_at_ends, shown_before
 from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogSpan, Tags
 
-__all__ = ["IndexedTags"]
-
 _SAMPLES: Final = (1000, 1 << 17)  # entries at each end of a file; many only at the ends of all: few may have TAGS
 _FIRST, _LAST = 0, -1  # of the messages that show a rule
 _NEVER: Final = 2**63 - 1

@@ -43,8 +43,6 @@ from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.tags_survey import IndexedTags
 
-__all__ = ["LogTraces", "Version", "log_traces", "refuse_unread", "survey_version", "version_again"]
-
 _SAMPLE_BYTES = 4 << 20
 _TRACES: Final = {  # what is in the root, and the rule by which a broker makes it
     "abort.bak": PROCESS_ID_KEPT, "timerwheel": TIMERS, "timerlog": TIMERS, "batchconsumequeue": BATCH_QUEUES,

@@ -25,8 +25,6 @@ from mqindex.rocketmq.queue.queue_names import name_problem
 from mqindex.rocketmq.queue.queue_times import Boundary
 from mqindex.rocketmq.wrong_place import refuse_strangers
 
-__all__ = ["BatchConsumeQueue", "BatchUnit", "batch_queue_end"]
-
 """The first broker that has them."""
 
 _AT_ONCE = 1 << 16

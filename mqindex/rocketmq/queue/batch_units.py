@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.log_columns import columns_at
+from mqindex._native.log_message import parse_properties
 from mqindex.errors import FormatError
-from mqindex.rocketmq.log.message import parse_properties, read_message
-
-__all__ = ["BATCH_UNIT", "BatchUnits", "are_valid", "batch_units", "lives"]
+from mqindex.rocketmq.log.message import read_message
 
 BatchUnits = npt.NDArray[Any]
 

@@ -36,7 +36,6 @@ from mqindex.rocketmq.queue.queue_units import (
     all_columns,
     count_blanks,
     last_end,
-    tag_hash,
     take_units,
 )
 from mqindex.rocketmq.queue.tags_codes import TagsCodes, wanted_hashes
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
     from mqindex.columns.numbers import Time
     from mqindex.rocketmq.log.commit_log import CommitLog
     from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
-
-__all__ = ["ConsumeQueue", "tag_hash"]
 
 _T = TypeVar("_T")
 _Ints = npt.NDArray[np.int64]
@@ -75,6 +72,7 @@ class ConsumeQueue(Closable):
     Examples
     --------
     >>> import tempfile
+    >>> from mqindex.rocketmq import tag_hash
     >>> with ConsumeQueue.open(tempfile.mkdtemp(), writable=True) as queue:
     ...     written = [queue.put_message_position_info(100 * q, 100, tag_hash("TagA"), q) for q in range(3)]
     ...     queue.max_offset_in_queue, queue.units(1)["phy_offset"].tolist(), queue.select(["TagB"]).tolist()

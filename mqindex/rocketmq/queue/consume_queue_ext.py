@@ -21,8 +21,6 @@ from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import UnitFiles
 from mqindex.rocketmq.wrong_place import refuse_strangers
 
-__all__ = ["EXT_UNIT", "ConsumeQueueExt", "ExtUnit"]
-
 _Ints = npt.NDArray[np.int64]
 
 EXT_UNIT = np.dtype([("size", ">i2"), ("tags_code", ">i8"), ("store_timestamp", ">i8"), ("bitmap_size", ">i2")])

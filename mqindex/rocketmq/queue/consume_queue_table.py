@@ -27,8 +27,6 @@ from mqindex.rocketmq.queue.queue_units import QueueBounds, bounds_of_files
 from mqindex.rocketmq.rocksdb import is_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
-__all__ = ["ConsumeQueueTable", "list_queues", "remove_scraps"]
-
 _OPEN_MAPS = 256  # of all queues together: a process may have 1024 files open
 _SCRAP = r"\.mqindex-[0-9]{20}"
 _NAME_DIGITS = 20  # of a queue's files

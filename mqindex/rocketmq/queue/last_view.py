@@ -11,8 +11,6 @@ from mqindex._native.queue_view import QueueView
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS
 from mqindex.rocketmq.queue.queue_files import End, UnitFiles
 
-__all__ = ["LastView"]
-
 
 class LastView:
     """Views of the files of one queue, of which only the last one is in use. For one thread at a time."""

@@ -12,8 +12,6 @@ from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, are_valid
 from mqindex.rocketmq.queue.queue_files import queue_files
 
-__all__ = ["OldBatchQueue"]
-
 _AT_ONCE = 1 << 16
 
 

@@ -13,8 +13,6 @@ from mqindex.rocketmq.layout import BLANK_UNIT_SIZE, MAX_EXT_ADDRESS, QUEUE_UNIT
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_files import queue_files
 
-__all__ = ["BLANK_UNIT", "STORED_UNIT", "OldQueue"]
-
 Units = npt.NDArray[Any]
 
 STORED_UNIT = np.dtype([("phy_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])

@@ -22,18 +22,6 @@ from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, numbered_files
 
-__all__ = [
-    "End",
-    "Stretch",
-    "UnitFiles",
-    "file_size_of",
-    "given_file_size",
-    "list_queue_files",
-    "queue_file_paths",
-    "queue_files",
-    "subdirectories",
-]
-
 _NAME_DIGITS = 20
 _FOLLOW_FROM = 3  # the broker looks for a queue's end in its last three files
 

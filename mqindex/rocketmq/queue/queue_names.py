@@ -11,8 +11,6 @@ from mqindex._native.numbers import whole_number
 from mqindex.columns.keys import text_of
 from mqindex.columns.limits import INT_MAX
 
-__all__ = ["QueueName", "given_queue", "name_problem"]
-
 QueueName = tuple[str, int]
 """(topic, queue_id)."""
 

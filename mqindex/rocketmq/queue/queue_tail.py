@@ -24,8 +24,6 @@ from mqindex.rocketmq.queue.queue_files import UnitFiles
 from mqindex.rocketmq.queue.queue_units import BLANK, columns_of_file, count_blanks
 from mqindex.rocketmq.queue.unit_places import fits_hole, stretches
 
-__all__ = ["PutUnits", "QueueTail"]
-
 _ZEROS = bytes(1 << 16)
 _BLANKS = 1 << 12  # written at once
 

@@ -18,8 +18,6 @@ from mqindex.rocketmq.queue.queue_files import UnitFiles
 if TYPE_CHECKING:
     from mqindex.rocketmq.log.commit_log import CommitLog
 
-__all__ = ["Boundary", "offset_by_time", "pickup_store_timestamp"]
-
 Boundary = Literal["lower", "upper"]
 
 _SYS_FLAG = 36

@@ -11,20 +11,6 @@ from mqindex._native.consume_queue import UnitTaker, check_units, decode_units, 
 from mqindex.rocketmq.layout import BLANK_UNIT_SIZE
 from mqindex.rocketmq.queue.queue_files import End, UnitFiles
 
-__all__ = [
-    "BLANK",
-    "QueueBounds",
-    "Taken",
-    "all_columns",
-    "are_blank",
-    "bounds_of_files",
-    "columns_of_file",
-    "count_blanks",
-    "last_end",
-    "tag_hash",
-    "take_units",
-]
-
 _Ints: TypeAlias = npt.NDArray[np.int64]
 _Sizes: TypeAlias = npt.NDArray[np.int32]
 

@@ -18,8 +18,6 @@ from mqindex.rocketmq.queue.queue_units import tag_hash
 if TYPE_CHECKING:
     from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 
-__all__ = ["TagsCodes", "wanted_hashes"]
-
 _Ints = npt.NDArray[np.int64]
 _Hashes = npt.NDArray[np.int32]
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 
-__all__ = ["topic_kind"]
-
 _SYSTEM = {
     "BenchmarkTest",
     "OFFSET_MOVED_EVENT",

@@ -27,8 +27,6 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import count_in_line
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 
-__all__ = ["NO_ODDITIES", "Oddities", "UnitPlaces", "fits_hole", "stretches"]
-
 Units = npt.NDArray[Any]
 
 _SMALLEST_FRAME = 91

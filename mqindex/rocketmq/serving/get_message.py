@@ -20,19 +20,6 @@ from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.queue_units import QueueBounds
 from mqindex.rocketmq.serving.tag_filter import TagFilter
 
-__all__ = [
-    "GetMessageResult",
-    "GetMessageStatus",
-    "TransferLimits",
-    "bounds_of",
-    "get_message",
-    "goes_back_to_min",
-    "holds",
-    "read_unit",
-    "refusal",
-    "require_request",
-]
-
 _M = TypeVar("_M")
 
 _FEW = 32  # units read in one step, at least

@@ -17,8 +17,6 @@ from mqindex.rocketmq.queue.queue_units import QueueBounds, Taken
 from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus, read_unit, refusal
 from mqindex.rocketmq.serving.tag_filter import TagFilter
 
-__all__ = ["LogParts", "get_messages", "said_by_units"]
-
 _Ints = npt.NDArray[np.int64]
 
 _PLACES = ("queue_offset", "phy_offset", "size")

@@ -16,8 +16,6 @@ from mqindex.rocketmq.queue.queue_units import QueueBounds
 from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus
 from mqindex.rocketmq.serving.tag_filter import tag_filter
 
-__all__ = ["KnownPlaces"]
-
 
 class KnownPlaces:
     """Answers of `get_messages` that need neither the queue nor the log again.

@@ -59,8 +59,6 @@ from mqindex.rocketmq.serving.served_log import ServedLog
 from mqindex.rocketmq.serving.store_writer import PutMessagesResult, StoreWriter
 from mqindex.rocketmq.serving.tag_filter import tag_filter
 
-__all__ = ["MessageStore"]
-
 
 class MessageStore(Closable):
     """A whole store: commit log, consume queues, index and side files.

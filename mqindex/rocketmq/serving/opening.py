@@ -12,8 +12,6 @@ from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.rocksdb import queues_in_rocksdb
 from mqindex.rocketmq.wrong_place import store_around
 
-__all__ = ["open_index", "open_log", "open_queues", "require_a_part"]
-
 
 def require_a_part(options: StoreOptions) -> None:
     """Raise a clear error where a path is no store, or has nothing that can be read."""

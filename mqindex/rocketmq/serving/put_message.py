@@ -10,16 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._java_text import JAVA
+from mqindex._native.log_message import parse_properties
 from mqindex._native.pieces import Pieces
 from mqindex.columns.distinct import distinct
-from mqindex.rocketmq.log.message import parse_properties
 from mqindex.rocketmq.log.message_columns import MessageBatches
 from mqindex.rocketmq.log.message_encoder import NewMessage
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules
-
-__all__ = ["NumberedMessages", "QueueNumbers", "messages_of"]
 
 _TRANSACTION, _COMMIT = 0xC, 0x8
 _LMQ = "%LMQ%"

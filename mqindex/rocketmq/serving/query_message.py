@@ -9,8 +9,6 @@ from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.message import Message
 
-__all__ = ["QueryMessageResult", "look_message", "parse_msg_id", "query_exact", "query_message", "require_names"]
-
 _TRIES = 3
 _NO_FRAME = (BadMagicError, TruncatedFileError)
 _TAGS_PREFIX = "T#"  # a 5.4 broker indexes TAGS as topic#T#TAGS

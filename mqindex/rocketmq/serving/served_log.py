@@ -13,8 +13,6 @@ from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_units import QueueBounds
 from mqindex.rocketmq.serving.opening import open_log
 
-__all__ = ["ServedLog"]
-
 
 class ServedLog:
     """The log of a store, opened again when its queues, or a failed read, show that it has changed.

@@ -51,8 +51,6 @@ from mqindex.rocketmq.repair import repair
 from mqindex.rocketmq.rocksdb import refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.put_message import QueueNumbers
 
-__all__ = ["PutMessagesResult", "StoreWriter"]
-
 _T = TypeVar("_T")
 
 

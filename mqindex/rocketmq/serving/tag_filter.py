@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.log_columns import texts_among
-from mqindex.rocketmq.queue.consume_queue import tag_hash
-
-__all__ = ["TagFilter", "tag_filter"]
+from mqindex.rocketmq.queue.queue_units import tag_hash
 
 _ALL = "*"
 _MIN_TAGS_CODE = -(2**31)  # what is less is an address in an extension file

@@ -13,17 +13,6 @@ from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FENCE_SAMPLE, FEN
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = [
-    "bound_header",
-    "fence_header",
-    "misfit",
-    "require_bound",
-    "require_geometry",
-    "require_sealed",
-    "require_slots",
-    "sealed",
-]
-
 _CHECKSUM = 4  # bytes
 _SLOT, _PAGE = 4, 4096  # bytes of a page's first slot, and of the page
 

@@ -23,8 +23,6 @@ from mqindex.rocketmq.sidecar.layout import (
     FilterHeader,
 )
 
-__all__ = ["FilterFile", "open_filter"]
-
 
 class FilterFile:
     """A key filter. `rows`: what is searched; `numbers`: of each file that it knows, by `FenceHeader.of_filter`.

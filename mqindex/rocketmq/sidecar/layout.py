@@ -54,21 +54,6 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-__all__ = [
-    "FENCE_HEADER_SIZE",
-    "FENCE_SAMPLE",
-    "FENCE_VERSION",
-    "FILTER_FILE_SIZE",
-    "FILTER_HEADER_SIZE",
-    "FILTER_MOST_FILES",
-    "FILTER_ROW_START_SIZE",
-    "FILTER_VERSION",
-    "MAGIC_FENCE",
-    "MAGIC_FILTER",
-    "FenceHeader",
-    "FilterHeader",
-]
-
 MAGIC_FENCE: Final = b"MQIFENCE"
 FENCE_VERSION: Final = 1
 FENCE_HEADER_SIZE: Final = 80

@@ -6,8 +6,6 @@ import os
 
 from mqindex.files import disk
 
-__all__ = ["DIRECTORY", "FENCE", "FILTER", "fence_path", "filter_path", "remove_fence", "sidecar_directory"]
-
 DIRECTORY = "mqindex-index"
 FENCE = ".fence"  # after the name of the index file
 FILTER = "keys.filter"  # one for all index files

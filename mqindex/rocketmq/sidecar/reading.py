@@ -19,8 +19,6 @@ from mqindex.rocketmq.sidecar.key_filter import FilterFile, open_filter
 from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FenceHeader
 from mqindex.rocketmq.sidecar.names import fence_path, filter_path
 
-__all__ = ["Sidecars", "find_sidecars", "read_fence", "read_fence_header"]
-
 
 class Sidecars:
     """The fence of one index file, read whole, and the filter if it knows the file. `search` looks keys up in them.

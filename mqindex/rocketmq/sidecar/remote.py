@@ -21,8 +21,6 @@ from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FILTER_ROW_START_SIZE
 from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER
 
-__all__ = ["RemoteFilter", "RemoteSidecars", "find_remote_sidecars", "remote_filter"]
-
 _FEW = 2  # files, for which a filter saves no request: its row and the place of that are one each
 _LONGEST = 20_000  # bytes of a row for each file
 _OTHER = "the fence is of another index file"

@@ -13,8 +13,6 @@ from mqindex.rocketmq.sidecar.names import fence_path
 from mqindex.rocketmq.sidecar.reading import read_fence_header
 from mqindex.rocketmq.sidecar.writing import write_filter
 
-__all__ = ["known_files", "known_of", "weave"]
-
 
 def known_files(path: str, geometry: tuple[int, int]) -> frozenset[bytes]:
     """The files that a filter knows, by `FenceHeader.of_filter`, if all its rows are good; none: there is no such."""

@@ -30,8 +30,6 @@ from mqindex.rocketmq.sidecar.names import FENCE
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["KEYS", "sidecar_space", "write_filter", "write_sidecars"]
-
 KEYS = ".keys"  # after the name of the index file: a filter of it alone
 _PART = 4096  # rows of one file in memory
 _PAGE, _SLOT = 4096, 4  # of a fence: of a page one slot

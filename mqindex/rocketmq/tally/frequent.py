@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Frequent", "first_places", "most_frequent"]
-
 Array = npt.NDArray[Any]
 Frequent = tuple[int, int, int]
 """(value, how often, phy offset of a message that has it)."""

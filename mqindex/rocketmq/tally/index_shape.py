@@ -23,8 +23,6 @@ from mqindex.rocketmq.layout import (
     IndexHeader,
 )
 
-__all__ = ["LONGEST", "IndexShape", "index_shape"]
-
 LONGEST = 1000
 """A chain is followed no further."""
 

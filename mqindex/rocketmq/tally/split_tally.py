@@ -20,8 +20,6 @@ from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.tally.frequent import Frequent, first_places, most_frequent
 
-__all__ = ["KeyCounts", "QueueCounts", "SplitCounts", "SplitTally", "TopicCounts", "sampling"]
-
 Array = npt.NDArray[Any]
 
 _WHOLE = 64 << 20  # bytes of a log of which every message is counted; of a longer one about as many are

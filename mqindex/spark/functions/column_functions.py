@@ -14,8 +14,6 @@ from mqindex.files import disk
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["by_value", "column_function", "files_state", "register_function"]
-
 
 def column_function(name: str, function: Callable[..., pa.Array], result: Any) -> Any:
     """`function` of Arrow arrays, of a Spark type `result`, as a function of columns, also to be registered for SQL.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from mqindex.kafka import PartitionLog
 
-__all__ = ["offset_for_timestamp", "register_kafka_functions"]
-
 OPEN_PARTITIONS = 8
 
 

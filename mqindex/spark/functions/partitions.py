@@ -18,8 +18,6 @@ from mqindex.spark.functions.rocketmq import Lookup
 from mqindex.spark.options import local_path
 from mqindex.spark.rows import ENTRY_COLUMNS, OF_KEYS, as_batches, index_keys, int64_column, only_key
 
-__all__ = ["build_partition", "select_partition"]
-
 PartitionFunction = Callable[[Iterator[Any]], Iterator[Any]]
 
 

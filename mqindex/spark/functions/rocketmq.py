@@ -34,8 +34,6 @@ from mqindex.spark.store_paths import index_directory
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-__all__ = ["Lookup", "hash_slot", "key_hash", "register_functions", "select_phy_offset"]
-
 OPEN_DIRECTORIES = 8
 
 

@@ -17,23 +17,6 @@ from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, holes, last_
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.spark.missing_files import require_seen
 
-__all__ = [
-    "BATCH_OPTIONS",
-    "BULKY_COLUMNS",
-    "COLUMNS",
-    "MESSAGE_COLUMNS",
-    "STREAM_OPTIONS",
-    "LogRange",
-    "begin_of",
-    "cut",
-    "goes_on_at",
-    "holds",
-    "is_whole",
-    "lose",
-    "messages",
-    "opened_log",
-]
-
 _LOG = logging.getLogger(__name__)
 MESSAGE_COLUMNS = {
     "topic": "string",

@@ -47,8 +47,6 @@ else:
         pass
 
 
-__all__ = ["LogStreamReader", "RefusedStreamReader"]
-
 _Offset = dict[str, int]
 _LIMITS = ("maxBytesPerTrigger", "maxMessagesPerTrigger")
 

@@ -16,8 +16,6 @@ from mqindex.kafka.partition.log_dir import PartitionDirectory
 from mqindex.kafka.partition.partition_files import while_files_go
 from mqindex.kafka.partition.survey import partitions_at
 
-__all__ = ["PLACE", "SegmentOf", "SegmentRange", "segments_in", "with_place"]
-
 _LOG = logging.getLogger(__name__)
 
 PLACE = {"topic": "string", "partition": "int", "segment": "bigint"}  # segment: its base offset

@@ -22,8 +22,6 @@ from mqindex.spark.sources.reading import BATCH_ROWS, FileSource, RangeReader, R
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["KafkaIndexSource"]
-
 NUMBERED = {**PLACE, "number": "bigint"}
 TASK_ENTRIES = 1 << 22
 

@@ -29,8 +29,6 @@ from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, R
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["KafkaLogSource"]
-
 _LOG = logging.getLogger(__name__)
 
 RECORD_COLUMNS = {

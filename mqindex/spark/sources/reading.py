@@ -21,17 +21,6 @@ from mqindex.spark.options import SourceOptions
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "BATCH_ROWS",
-    "MAX_OFFSET",
-    "FileSource",
-    "RangeReader",
-    "Ranges",
-    "arrow_schema",
-    "grouped",
-    "in_tasks",
-]
-
 Item = TypeVar("Item")
 BATCH_ROWS = 65536
 MAX_OFFSET = 2**63 - 1

@@ -15,8 +15,6 @@ from mqindex.spark.sources.rocketmq_index import IndexSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["CommitLogSource", "ConsumeQueueSource", "IndexSource", "KafkaIndexSource", "KafkaLogSource", "register"]
-
 
 def register(spark: SparkSession) -> None:
     """Register the data sources and SQL functions of this package with a session, and check the session once.

@@ -38,8 +38,6 @@ from mqindex.spark.store_paths import log_directories
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["CommitLogSource"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -27,8 +27,6 @@ from mqindex.spark.store_paths import BATCH_QUEUES, queue_directories
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["ConsumeQueueSource"]
-
 UNIT_COLUMNS = {
     "topic": "string",
     "queue_id": "int",

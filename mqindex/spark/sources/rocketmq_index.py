@@ -24,8 +24,6 @@ from mqindex.spark.store_paths import index_directory
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["IndexSource"]
-
 ENTRY_COLUMNS = {
     "file": "string",
     "number": "int",
