@@ -88,6 +88,28 @@ def test_a_checkpoint(shell: Shell, basic: Store) -> None:
     assert iso(said["indexMsgTimestamp"]) in shell("info", basic.root / "checkpoint").out
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("topics.json", '{"topicConfigTable":{"A":{},"B":{}}}', "what    the topics|topics  2"),
+        ("delayOffset.json", '{"offsetTable":{1:5,2:7,3:0}}', "delay levels  3"),
+        ("subscriptionGroup.json", '{"subscriptionGroupTable":{"G":{}}}', "groups  1"),
+        ("consumerFilter.json", "{}", "topics  0"),
+        ("topics.json.bak", "", "topics  0"),
+    ],
+)
+def test_a_file_of_the_configuration(shell: Shell, tmp_path: Path, name: str, text: str, shown: str) -> None:
+    """It was "nothing that mqindex knows"."""
+    (tmp_path / name).write_text(text)
+    done = shell("info", tmp_path / name)
+    assert (done.status, done.err) == (0, "")
+    assert all(f"  {line}\n" in done.out for line in shown.split("|"))
+    for wrong in ("{", "[]", '{"topicConfigTable":3,"offsetTable":3,"subscriptionGroupTable":3,"filterDataByTopic":3}'):
+        (tmp_path / name).write_text(wrong)
+        done = shell("info", tmp_path / name)
+        assert (done.status, done.out) == (2, "") and str(tmp_path / name) in done.err and "a bug" not in done.err
+
+
 def test_a_store_with_all_its_parts(shell: Shell, basic: Store) -> None:
     (info,) = shell("info", basic.root, "--json").json
     assert info["kind"] == "store"

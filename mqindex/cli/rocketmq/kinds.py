@@ -21,6 +21,7 @@ EXT_FILE: Final = "consumequeue-ext-file"
 BATCH_QUEUE: Final = "batchconsumequeue"
 BATCH_QUEUE_FILE: Final = "batchconsumequeue-file"
 CONSUMER_OFFSETS: Final = "consumer-offsets"
+CONFIG_FILE: Final = "config-file"
 
 KINDS: Final = {
     STORE: "a store's root directory",
@@ -37,13 +38,30 @@ KINDS: Final = {
     BATCH_QUEUE_FILE: "a file of a batch queue",
     CHECKPOINT: "a checkpoint",
     CONSUMER_OFFSETS: "the offsets of consumers",
+    CONFIG_FILE: "a table of a broker's configuration",
+}
+
+CONFIG_TABLES: Final = {  # a file of config/ -> what it is, its table, and what that has one item for
+    "consumerFilter.json": ("what groups of consumers filter messages by", "filterDataByTopic", "topics"),
+    "delayOffset.json": ("how far delayed messages were delivered", "offsetTable", "delay levels"),
+    "subscriptionGroup.json": ("the groups of consumers", "subscriptionGroupTable", "groups"),
+    "topics.json": ("the topics", "topicConfigTable", "topics"),
 }
 
 DUMPED: Final = (
     INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE, QUEUE, QUEUE_FILE, QUEUES, BATCH_QUEUE, BATCH_QUEUE_FILE,
     EXT, EXT_FILE,
 )  # fmt: skip
-FILES: Final = {INDEX_FILE, COMMIT_LOG_FILE, QUEUE_FILE, EXT_FILE, BATCH_QUEUE_FILE, CHECKPOINT, CONSUMER_OFFSETS}
+FILES: Final = {
+    INDEX_FILE,
+    COMMIT_LOG_FILE,
+    QUEUE_FILE,
+    EXT_FILE,
+    BATCH_QUEUE_FILE,
+    CHECKPOINT,
+    CONSUMER_OFFSETS,
+    CONFIG_FILE,
+}
 _PARTS = {"commitlog", "index", "consumequeue"}
 _QUEUES = {  # the directory of all queues -> the kinds of one queue's directory, and of its files
     "consumequeue": (QUEUE, QUEUE_FILE),
@@ -103,4 +121,6 @@ def kind_of_file(path: str) -> str | None:
         kind = CHECKPOINT
     elif name.removesuffix(".bak") in _OFFSETS:
         kind = CONSUMER_OFFSETS
+    elif name.removesuffix(".bak") in CONFIG_TABLES:
+        kind = CONFIG_FILE
     return kind or (INDEX_FILE if is_index_file(path) else None)

@@ -18,7 +18,7 @@ from mqindex.cli.rocketmq.queue_facts import (
 )
 from mqindex.cli.rocketmq.queues import queue_of, unit_columns
 from mqindex.cli.trouble import Trouble
-from mqindex.errors import MQIndexError, reason
+from mqindex.errors import FormatError, MQIndexError, reason
 from mqindex.files import disk, lock
 
 if TYPE_CHECKING:
@@ -182,6 +182,18 @@ def _consumer_offsets(path: str, options: StoreArguments) -> Facts:
     return consumer_offsets_facts(config, os.path.join(root, "consumequeue"), os.path.join(root, "batchconsumequeue"))
 
 
+def _config_file(path: str, options: StoreArguments) -> Facts:
+    from mqindex.rocketmq.metadata.config_json import parse_side_json, saved, table_of
+
+    what, table, items = kinds.CONFIG_TABLES[os.path.basename(path).removesuffix(".bak")]
+    try:
+        text = saved(path).decode(errors="replace")
+        found = parse_side_json(text) if text.strip("\0 \t\r\n") else {}
+        return {"what": what, "size": os.path.getsize(path), items: len(table_of(found, table))}
+    except FormatError as error:
+        raise Trouble(f"{path}: {error}") from None
+
+
 def _queue_file(kind: str) -> Callable[[str, StoreArguments], Facts]:
     return lambda path, options: _file_of_units(path, kind)
 
@@ -206,6 +218,7 @@ _FACTS: Final[dict[str, Callable[[str, StoreArguments], Facts]]] = {
     kinds.COMMIT_LOG_DIR: _commit_log_directory,
     kinds.CHECKPOINT: _checkpoint,
     kinds.CONSUMER_OFFSETS: _consumer_offsets,
+    kinds.CONFIG_FILE: _config_file,
     kinds.STORE: _store,
     kinds.QUEUES: lambda path, options: queues_facts(path),
     kinds.QUEUE: lambda path, options: queue_facts(path),
