@@ -333,10 +333,10 @@ QUEUE_OFFSET_REPEATED = Kind("queue-offset-repeated", "warning",
 QUEUE_OFFSET_IMPOSSIBLE = Kind("queue-offset-impossible", "warning",
     "Messages have queue offsets that no file can hold, or say of their batch what cannot be; they are in no queue.",
     "these messages are in no queue")
-QUEUE_BEGAN_AGAIN = Kind("queue-began-again", "error",
+QUEUE_BEGAN_AGAIN = Kind("queue-began-again", "warning",
     "The offsets of a queue start again at 0; the older messages are in no queue.",
-    "these queue offsets were given twice, and the older messages are in no queue: correct if the topic was deleted "
-    "and created again; otherwise a writer lost its queues, and nobody consumes these messages")
+    "these queue offsets were given twice: right if the topic was deleted and created again, and then this stays until "
+    "the log no longer has the older messages; otherwise a writer lost its queues, and nobody consumes these messages")
 TOPIC_CREATED_AGAIN = replace(QUEUE_BEGAN_AGAIN, severity="info",
     hint="the topic was deleted and created again; the older units are left out")
 BATCH_QUEUE_MISSING = Kind("batch-queue-missing", "error",

@@ -29,10 +29,10 @@ def command(*, path: str, whole: bool, kind: str | None, options: BrokerOptions,
     """Say what PATH is, and what is in it.
 
     PATH is a RocketMQ store's root directory or something in it: the index, the commit log, the consume queues, one
-    queue, the offsets of consumers, a table of config/, a checkpoint, or one file of these; or a Kafka log dir, a partition, or a .log,
-    .index, .timeindex, .txnindex or .snapshot file. Of a store it is one screen: would a broker start, what index and
-    queues cover of the log, sizes, growth, and how far groups of consumers are behind; of a partition or a log dir:
-    which indexes are missing, sizes, growth. --all adds all parts, segments and partitions.
+    queue, the offsets of consumers, a table of config/, a checkpoint, or one file of these; or a Kafka log dir, a
+    partition, or a .log, .index, .timeindex, .txnindex or .snapshot file. Of a store it is one screen: would a broker
+    start, what index and queues cover of the log, sizes, growth, and how far groups of consumers are behind; of a
+    partition or a log dir: what its indexes cover, sizes, growth. --all adds all parts, segments and partitions.
     Only headers and ends are read; `mqindex verify` reads everything.
     """
     kind = require_kind(path, kind, *KINDS)

@@ -28,13 +28,9 @@ class CheckedQueue(NamedTuple):
     max_offset: int = 0
 
 
-# with these alone the queue is what the log gives: there is nothing to write
-_NOT_OF_UNITS = (catalogue.STRAY_QUEUE_FILE.name, catalogue.QUEUE_BEGAN_AGAIN.name)
-
-
 def spoils(finding: Finding) -> bool:
     """Whether a queue has to be written because of it."""
-    return finding.severity == "error" and finding.kind not in _NOT_OF_UNITS
+    return finding.severity == "error" and finding.kind != catalogue.STRAY_QUEUE_FILE.name
 
 
 def lost_stretches(walked: Walked) -> tuple[tuple[int, int], ...]:
