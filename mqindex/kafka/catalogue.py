@@ -333,8 +333,12 @@ LOG_LOST = Kind("log-lost", "error",
 META_PROPERTIES = Kind("meta-properties", "error",
     "The log dir's meta.properties cannot be read, and no broker starts.",
     "restore the file; every log dir of a broker has the same ids")
-PROPERTIES_INCOMPLETE = replace(META_PROPERTIES, severity="warning",
-    hint=f"a broker with KRaft, as every one {_RAFT}, does not start; one with ZooKeeper completes the file")
+PROPERTIES_INCOMPLETE = Kind("meta-properties-incomplete", "error",
+    "The log dir's meta.properties lacks an id: brokers with ZooKeeper start and add it, those with KRaft, as every "
+    f"one {_RAFT}, do not start.",
+    "restore the file; every log dir of a broker has the same ids")
+PROPERTIES_OF_OLD = replace(PROPERTIES_INCOMPLETE, severity="warning",
+    hint="brokers before 2.4 write no cluster.id: nothing is wrong with these. Add it before one with KRaft starts")
 PROPERTIES_MISSING = Kind("meta-properties-missing", "error",
     f"The log dir has no meta.properties: a broker with KRaft, as every one {_RAFT}, does not start.",
     "restore the file: it is needed in every log dir of a broker; one with ZooKeeper writes it itself")

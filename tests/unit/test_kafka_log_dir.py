@@ -227,13 +227,16 @@ def test_incomplete_properties_stop_a_broker_without_zookeeper(
     content: str, lacking: str, version: str | None, made: list[str], starts: bool | None, severities: list[str],
     log_dir: Path,
 ) -> None:  # fmt: skip
-    """3.6.2, 3.9.1 and 4.1.0 with KRaft stop at each of these, 2.8.2 with ZooKeeper starts."""
+    """3.6.2, 3.9.1 and 4.1.0 with KRaft stop at each of these, 2.8.2 with ZooKeeper starts.
+
+    Of these files it was said that no broker starts.
+    """
     (log_dir / "meta.properties").write_text(content)
     for name in made:
         (log_dir / name).touch()
     report = verify(log_dir, kafka_version=version, engine=ONE)
     found = [(one.kind, one.severity, one.got) for one in report.findings if one.path.endswith("meta.properties")]
-    assert found == [("meta-properties", severity, lacking) for severity in severities]
+    assert found == [("meta-properties-incomplete", severity, lacking) for severity in severities]
     assert report.start is not None
     assert report.start.starts is starts
 

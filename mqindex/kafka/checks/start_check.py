@@ -159,10 +159,10 @@ def _look_without_property(found: Survey, path: str, lacking: str, look: StartFi
     """A broker with ZooKeeper completes the file when it starts, one with KRaft stops."""
     raft = _uses_raft(found)
     if raft:
-        look.stop(catalogue.META_PROPERTIES, path, lacking)
+        look.stop(catalogue.PROPERTIES_INCOMPLETE, path, lacking)
     elif raft is None and not _is_copy(found):
         look.possible.append(Obstacle(path, lacking, _WITH_RAFT))
-        look.findings.append(catalogue.PROPERTIES_INCOMPLETE.finding(path, got=lacking))
+        look.findings.append(catalogue.PROPERTIES_OF_OLD.finding(path, got=lacking))
 
 
 def _look_without_properties(found: Survey, path: str, look: StartFiles) -> None:
