@@ -325,6 +325,12 @@ LOG_START_BEYOND_END = Kind("log-start-beyond-end", "error",
 LOG_START_BEYOND_EPOCH = Kind("log-start-beyond-epoch", "warning",
     "A log starts, by log-start-offset-checkpoint, after its first leader epoch begins, though a broker moves both.",
     "a broker hides what is before the start and deletes its segments: is the checkpoint this log dir's, and right?")
+RECORD_TIMES = Kind("record-times", "warning",
+    "The times of records are as those of this century in another unit than the milliseconds that a broker takes them "
+    "for.",
+    "retention by time (retention.ms) {then}. Let the producers give milliseconds, or the broker the times "
+    "(message.timestamp.type=LogAppendTime); until the log has only these, keep it by size: retention.ms=-1 with "
+    "retention.bytes")
 LOG_LOST = Kind("log-lost", "error",
     "A checkpoint of the log dir says that a log reached farther than its segments do: none is left, or after a clean "
     "stop the last are not there.",

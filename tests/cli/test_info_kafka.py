@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.wording.text import iso
 from tests.cli.conftest import Shell
 from tests.cli.test_terminal import on_a_terminal, plain
 from tests.hostile.test_expiry import before_open, how_often
@@ -83,6 +84,15 @@ def test_growth_is_told_where_times_tell_it(shell: Shell, tmp_path: Path, times:
         size = next((tmp_path / "t-0").glob("*.log")).stat().st_size
         assert (rates["bytes_a_day"], rates["records_a_day"]) == (2 * size, 4)
         assert " a day, 4 records a day\n" in done.out
+
+
+def test_the_time_that_retention_goes_by_is_shown(shell: Shell, tmp_path: Path) -> None:
+    write(tmp_path / "t-0", [FIRST_TIME, FIRST_TIME + 2, FIRST_TIME + 1])
+    moment = iso(FIRST_TIME + 2)
+    assert f"  expiry   retention goes by {moment} for the oldest segment\n" in shell("info", tmp_path / "t-0").out
+    (segment,) = (tmp_path / "t-0").glob("*.log")
+    assert f"  retention goes by  {moment}\n" in shell("info", segment).out
+    assert shell("info", segment, "--json").json[0]["largest_timestamp"] == FIRST_TIME + 2
 
 
 def test_a_log_dir_on_one_screen(shell: Shell, mono: Path) -> None:

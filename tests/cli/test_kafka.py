@@ -121,7 +121,7 @@ def test_info_of_a_partition_lists_its_segments(shell: Shell, mono: Path) -> Non
     ]
     assert info["segments"][0]["timeindex"] is None
     assert info["strays"] == ["notes.txt"]
-    assert "missing" in shell("info", mono).out
+    assert "missing" in shell("info", mono, "--all").out
 
 
 def test_info_has_the_log_start_of_the_checkpoint(shell: Shell, mono: Path) -> None:

@@ -357,3 +357,31 @@ def test_a_reader_is_given_no_record_of_a_wrong_checksum(which: int, partition: 
         assert given == list(range(100, bad))
         with pytest.raises(CorruptIndexError, match=f"the log is damaged where offset {bad} is looked for"):
             opened.read(bad)
+
+
+# ---- times of records
+
+
+@pytest.mark.parametrize(
+    ("time", "said"),
+    [
+        (FIRST_TIME, None),
+        (-1, None),
+        (0, None),
+        (86_400_000, None),  # a day after the epoch, as of a test
+        (2**62, None),
+        (FIRST_TIME // 1000, "seconds"),
+        (FIRST_TIME * 1000, "microseconds"),
+        (FIRST_TIME * 1_000_000, "nanoseconds"),
+    ],
+)
+def test_times_in_another_unit_are_a_warning(time: int, said: str | None, tmp_path: Path) -> None:
+    """A broker takes them for ms: retention by time then deletes all or nothing, of a log that was clean."""
+    writer = PartitionWriter(tmp_path / "logs" / "topic-0")
+    writer.append([KafkaRecord(timestamp=time)])
+    writer.close()
+    report = verify(writer.directory, engine=ONE)
+    found = [one for one in report.findings if one.kind == "record-times"]
+    assert report.ok
+    assert [(one.severity, one.got) for one in found] == ([("warning", f"{time}: {said}")] if said else [])
+    assert all(("deletes it" in str(one.hint)) is (said != "seconds") for one in found)

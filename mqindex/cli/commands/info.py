@@ -106,14 +106,14 @@ _PRINTED_ELSEWHERE = (
 
 def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
     for name, value in facts.items():
-        if name in _PRINTED_ELSEWHERE:
-            continue
-        if isinstance(value, dict):
+        if name in _PRINTED_ELSEWHERE or isinstance(value, dict):
             continue
         if name in _LISTS:
             yield name, len(value)
             continue
-        if name.endswith("_timestamp"):
+        if name == "largest_timestamp":
+            yield "retention goes by", iso(value)
+        elif name.endswith("_timestamp"):
             yield name, f"{value}  {iso(value)}"
         elif name == "size":
             yield name, size(value)

@@ -29,6 +29,7 @@ def glance_of_partition(facts: Facts, files: PartitionFiles) -> Facts:
     return {
         "unindexed": unindexed_bytes(facts["segments"]),
         "transactions": _transactions(files),
+        "retention_timestamp": _retention(files.segments),
         "rates": _rates(facts, files.segments),
     }
 
@@ -57,6 +58,17 @@ def _rates(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts | None:
         "bytes_a_day": size,
         "records_a_day": None if end is None else a_day(end - begin, first, last),
     }
+
+
+def _retention(segments: Sequence[SegmentFiles]) -> int | None:
+    """By what time the oldest segment is deleted: that of its newest record; without any, that of the file."""
+    from mqindex.kafka import LogSegment
+    from mqindex.kafka.log.active_segment import greatest_timestamp
+
+    for each in segments[:1]:
+        with contextlib.suppress(MQIndexError), LogSegment.open(each.log, base_offset=each.base_offset) as segment:
+            return greatest_timestamp(segment)
+    return None
 
 
 def _first_time(segments: Sequence[SegmentFiles]) -> int | None:

@@ -61,10 +61,11 @@ def _index(name: str, facts: Facts) -> tuple[str, str]:
 
 def _extent(facts: Facts) -> list[tuple[str, str]]:
     segments = plural(len(facts["segments"]), "segment")
-    before = facts["start_before_segments"]
+    before, by = facts["start_before_segments"], facts["glance"]["retention_timestamp"]
     return [
         ("log", f"{size(facts['size'])} in {segments}"),
         ("offsets", _offsets(facts)),
+        *([] if by is None else [("expiry", f"retention goes by {iso(by)} for the oldest segment")]),
         *([] if before is None else [("not here", BEFORE_SEGMENTS.format(before, facts["log_start_offset"] - 1))]),
     ]
 

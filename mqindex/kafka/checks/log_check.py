@@ -93,7 +93,10 @@ def log_findings(
     `last`: of its partition; `closed`: its broker stopped cleanly; `cut`: the next start cuts the log at the first bad
     batch; `being_written`: its end will be a batch.
     """
-    found, between = _oddities(path, made), [one for one in damage if one.batches]
+    found, between = (
+        [*_oddities(path, made), *_unit_of_times(path, made.max_timestamp)],
+        [one for one in damage if one.batches],
+    )
     for number, one in enumerate(between[:_DAMAGES]):
         kinds = catalogue.LOG_TAILS[one.fault[0]]
         kind = kinds.damaged if not cut else kinds.damaged_last if last else kinds.damaged_followed
@@ -163,6 +166,19 @@ def _oddities(path: str, made: Recovered) -> list[Finding]:
         many = plural(count, "batch") if count > 1 else None
         found.append(kind.finding(path, at, field, words.format(expected), got, many=many))
     return found
+
+
+def _unit_of_times(path: str, greatest: int) -> list[Finding]:
+    """Whether the times of records are of this century in another unit than ms: a broker takes them for ms."""
+    for unit, ms in _UNITS.items():
+        if _CENTURY[0] <= greatest * ms < _CENTURY[1]:
+            then = "may delete all of it, also the newest records" if ms > 1 else "never deletes it"
+            return [catalogue.RECORD_TIMES.finding(path, None, "max_timestamp", "ms", f"{greatest}: {unit}", then=then)]
+    return []
+
+
+_CENTURY: Final = 946_684_800_000, 4_102_444_800_000  # ms
+_UNITS: Final = {"seconds": 1000, "microseconds": 1 / 1000, "nanoseconds": 1 / 1_000_000}
 
 
 # ---- where the log ended before
