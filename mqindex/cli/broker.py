@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -74,7 +74,9 @@ class Broker(Protocol):
     def query(self, kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:
         """Print the answers; returns how many were found."""
 
-    def verify(self, kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
+    def verify(
+        self, kind: str, path: str | Sequence[str], options: BrokerOptions, *, deep: bool, engine: Engine
+    ) -> Report:
         """The report of `verify`."""
 
     def report(self, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Health:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
-from mqindex.errors import path_of
-from mqindex.files import disk
+from mqindex.errors import BadMagicError, path_of
+from mqindex.files import disk, lock
 from mqindex.kafka.checks.diagnosis import Diagnosis, count_checked, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
+from mqindex.kafka.checks.start_check import StartFiles, look_at_duplicates
 from mqindex.kafka.checks.start_verdict import verdict
 from mqindex.kafka.options import PartitionArguments, partition_options
+from mqindex.kafka.partition.log_dir import PartitionDirectory, partition_name
 from mqindex.kafka.partition.survey import Order, Survey, start_report, survey
 from mqindex.report import Report
 
 
 @with_options_of(partition_options)
 def verify(
-    directory: str | os.PathLike[str],
+    directory: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     deep: bool = False,
     engine: Engine | None = None,
@@ -42,6 +45,7 @@ def verify(
     directory : path of a partition or of a log dir; also of one that a broker is writing. Or of one file: a `.log`,
         with the indexes beside it, or an index, against the log beside it (by itself where there is none). What is open
         before a segment is in its snapshot; without one, earlier segments are read for a `.log` and a `.txnindex`.
+        Or several log dirs of one broker: one report of all, with what no broker allows between them.
     deep : also read every record: whether its batch can be decompressed, and has the greatest timestamp that it says.
     kafka_version, index_interval_bytes, max_index_size : partition options, as for `rebuild`. Settings that are not the
         topic's make no error.
@@ -57,7 +61,7 @@ def verify(
 
     Raises
     ------
-    BadMagicError : neither a partition nor a log dir, nor a file of a segment.
+    BadMagicError : neither a partition nor a log dir, nor a file of a segment; of several one that is no log dir.
 
     Notes
     -----
@@ -79,7 +83,12 @@ def verify(
     >>> verify(path + "/00000000000000000007.log").ok
     False
     """
-    return examine(directory, deep=deep, engine=engine, given=given).report
+    if isinstance(directory, (str, os.PathLike)) or not isinstance(directory, Sequence):
+        return examine(directory, deep=deep, engine=engine, given=given).report
+    roots = dict.fromkeys(os.path.realpath(path_of("directory", each)) for each in directory)
+    if not roots:
+        raise ValueError("directory: expected a path, or log dirs of one broker, got none")
+    return _of_broker([examine(root, deep=deep, engine=engine, given=given) for root in roots])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,41 @@ def examine(
     count_checked(report, diagnosis)
     report.seconds = time.perf_counter() - started
     return Examined(engine, report, found, diagnosis)
+
+
+def _of_broker(examined: Sequence[Examined]) -> Report:
+    """One report of several log dirs, and of partitions that are in two of them."""
+    if len(examined) == 1:
+        return examined[0].report
+    whole = Report(os.path.commonpath([one.survey.root for one in examined]), settings=examined[0].report.settings)
+    across = StartFiles(lock.Holder("absent"), None)
+    look_at_duplicates([each for one in examined for each in _partitions(one.survey)], across)
+    starts = [one.report.start for one in examined if one.report.start is not None]
+    for one in examined:
+        for name in _SUMMED:
+            setattr(whole, name, getattr(whole, name) + getattr(one.report, name))
+    whole.findings += [each for each in across.findings if each not in whole.findings]
+    obstacles = tuple(dict.fromkeys([each for one in starts for each in one.obstacles] + across.obstacles))
+    verdicts = {*(one.starts for one in starts), *([False] if across.obstacles else [])}
+    whole.start = replace(
+        max(starts, key=lambda one: one.lock == "held"),
+        starts=False if False in verdicts else None if None in verdicts else True,
+        obstacles=obstacles,
+        deletes=tuple(each for one in starts for each in one.deletes),
+        recovers=sum(one.recovers for one in starts),
+        cuts=tuple(each for one in starts for each in one.cuts),
+    )
+    return whole
+
+
+_SUMMED = ("findings", "actions", "files", "entries", "segments", "batches", "bytes", "seconds")
+
+
+def _partitions(found: Survey) -> Iterator[PartitionDirectory]:
+    if found.single or found.file is not None:
+        what = "a partition" if found.file is None else "a file"
+        raise BadMagicError("not a log dir", path=found.root, expected="log dirs, where several are given", got=what)
+    yield from filter(None, (partition_name(each.path) for each in found.partitions))
 
 
 def _survey(order: Order) -> Survey:

@@ -8,25 +8,32 @@ import click
 
 from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
 from mqindex.cli.findings import print_findings
-from mqindex.cli.kafka.kinds import OF_SEGMENT
-from mqindex.cli.kinds import require_home
+from mqindex.cli.kafka.kinds import LOG_DIR, OF_SEGMENT
+from mqindex.cli.kinds import KINDS, require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, report_options, subcommand
 from mqindex.cli.output import command_line, print_fields, print_line
 from mqindex.cli.reports import finished, print_actions
+from mqindex.cli.trouble import Trouble
 from mqindex.report import Catalogue, Report
 from mqindex.wording.reports import asked_options, counts, settings, work_done
 from mqindex.wording.verdict import verdict
 
 
-@subcommand("verify", "mqindex verify /data/store --deep", "mqindex verify /data/kafka --index-interval-bytes 1024")
-@click.argument("path", metavar="PATH")
+@subcommand("verify", "mqindex verify /data/store --deep", "mqindex verify /disk1/kafka /disk2/kafka")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option(
     "--deep", is_flag=True,
     help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record.",
 )  # fmt: skip
 @report_options(*VERIFIED)
 def command(
-    *, path: str, deep: bool, kind: str | None, engine: EngineOptions, options: BrokerOptions, as_json: bool
+    *,
+    paths: tuple[str, ...],
+    deep: bool,
+    kind: str | None,
+    engine: EngineOptions,
+    options: BrokerOptions,
+    as_json: bool,
 ) -> int:
     """Check what is at PATH, of RocketMQ or Kafka: its indexes against its log, in both directions.
 
@@ -34,16 +41,26 @@ def command(
     unit of the queues is compared with it, and of index files the structure and the ends. Where PATH is a directory of
     index files or one file, each is checked against itself only. Kafka, where PATH is a partition or a log dir: every
     entry of every index, and the checksum of every batch; where it is a segment's .log: that, with the indexes beside
-    it; where it is an index: that, against the log beside it, or by itself. Nothing is written. The end says
-    what `mqindex repair` would do. Exit code 1: an error was found.
+    it; where it is an index: that, against the log beside it, or by itself. Several log dirs of one Kafka broker
+    give one report. Nothing is written. The end says what `mqindex repair` would do. Exit code 1: an error was found.
     """
-    kind = require_home(path, kind, *VERIFIED, options=options) if engine.sees(path) else unseen_kind(kind, options)
-    broker = broker_of(kind)
+    for path in paths:
+        found = (
+            require_home(path, kind, *VERIFIED, options=options) if engine.sees(path) else unseen_kind(kind, options)
+        )
+        if len(paths) > 1 and found != LOG_DIR:
+            raise Trouble(f"{path} is {KINDS[found]}: expected log dirs of one Kafka broker where several are given")
+    broker = broker_of(found)
     with engine.open() as chosen:
-        report = broker.verify(kind, path, options, deep=deep, engine=chosen)
-    home = os.path.dirname(os.path.abspath(path)) if kind in OF_SEGMENT else path
-    repair = command_line("repair", home, *(["--deep"] if deep else []), *options.words())
-    return finished("verify", report, as_json, lambda: _print(report, path, home, broker.catalogue(), repair))
+        report = broker.verify(found, path if len(paths) == 1 else paths, options, deep=deep, engine=chosen)
+    home = os.path.dirname(os.path.abspath(path)) if found in OF_SEGMENT else path
+    repaired = [home] if len(paths) == 1 else paths
+    home = home if len(paths) == 1 else report.path
+    repair = "`, `".join(
+        command_line("repair", one, *(["--deep"] if deep else []), *options.words()) for one in repaired
+    )
+    named = " ".join(paths)
+    return finished("verify", report, as_json, lambda: _print(report, named, home, broker.catalogue(), repair))
 
 
 def _print(report: Report, path: str, home: str, catalogue: Catalogue, repair: str) -> None:

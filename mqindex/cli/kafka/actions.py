@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.broker import Listing, Question
@@ -59,8 +59,8 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
     return entry_columns(kind, path)
 
 
-def verify(kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
-    """Check the indexes of a partition or of a log dir, or one file of a segment."""
+def verify(kind: str, path: str | Sequence[str], options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
+    """Check the indexes of a partition, of one or several log dirs, or one file of a segment."""
     from mqindex import kafka
 
     return kafka.verify(path, deep=deep, engine=engine, **options.partition())
