@@ -38,6 +38,16 @@ class Rule:
         begin = [] if self.since is None else [f"from {self.since} on"]
         return ", ".join([*begin, *([] if self.until is None else [f"before {self.until}"])]) or "every"
 
+    def and_also(self, other: Rule) -> Rule:
+        """What those do that do both; nobody does where it begins after its end.
+
+        >>> Rule("waits", "4.5", None, "").and_also(Rule("counts", None, "5.0", "")).brokers
+        'from 4.5 on, before 5.0'
+        """
+        since = max(self.since, other.since, key=lambda one: numbers_of(one or "0"))
+        until = min(self.until, other.until, key=lambda one: (one is None, numbers_of(one or "0")))
+        return Rule(self.name, since, until, self.source)
+
 
 @dataclass(frozen=True, slots=True)
 class Broker:

@@ -47,8 +47,9 @@ FRAMES_LIMITED: Final = Rule(
 LONG_TOPICS: Final = Rule("names of topics may have more than 127 bytes", "5.1", None, "MessageVersion")
 TAGS_INDEXED: Final = Rule("TAGS give index entries too (RIP-82)", "5.4", None, "IndexService.buildIndex")
 SYSTEM_TOPICS_DISPATCHED: Final = Rule(
+    # of retry topics; 5.1.1 still does it of schedule topics, and 5.1.4 of system topics
     "multi-dispatch is also of retry, system and schedule topics",
-    None, "5.0", "CommitLog.isMultiDispatchMsg",
+    None, "5.1.1", "DefaultMessageStore.isNeedHandleMultiDispatch, ConsumeQueue",
 )  # fmt: skip
 BATCH_QUEUES: Final = Rule(
     "topics have types, and those of type BatchCQ have batch queues",
@@ -94,6 +95,9 @@ CONFIGS_OF_5: Final = Rule(
 FASTJSON_2: Final = Rule("blanks or [] are no configuration", "5.4", None, "RemotingSerializable.fromJson")
 OFFSETS_NOT_BLANK: Final = Rule(
     "a table of consumers' offsets that is blank is not taken", "5.0", None, "ConsumerOffsetManager.decode"
+)
+GROUPS_NOT_BLANK: Final = Rule(
+    "a table of groups that is blank is not taken", None, "5.1", "SubscriptionGroupManager.decode"
 )
 BLANK_ENDS_STOP: Final = Rule(
     "a queue whose last file begins without a unit is not loaded", "5.0", "5.5", "ConsumeQueue.recover"

@@ -165,9 +165,19 @@ def test_brokers_from_5_0_on_take_no_blanks_for_offsets(store: Path) -> None:
     assert "brokers before 5.0 take it" in (invalid(look(store))[0].hint or "")
 
 
-def test_blanks_instead_of_groups_stop_every_broker(store: Path) -> None:
-    put(store, "subscriptionGroup.json", "\n", "\n")
-    assert [one.brokers for one in obstacles(store)] == ["every"]
+def test_brokers_of_5_1_to_5_3_take_blanks_for_groups(store: Path) -> None:
+    """`SubscriptionGroupManager.decode` of 5.0.0 threw, that of 5.1.0 and 5.3.3 took them, that of 5.4.0 threw."""
+    path = put(store, "subscriptionGroup.json", "\n", "\n")
+    versions = (OLD, "5.0.0", "5.1.0", "5.3.3", "5.4.0", None)
+    assert [starts(store, version) for version in versions] == [False, False, True, True, False, None]
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [
+        (str(path), "before 5.1"),
+        (str(path), "from 5.4 on"),
+    ]
+    hint = invalid(look(store))[0].hint or ""
+    assert "brokers from 5.1 on, before 5.4 take it" in hint
+    put(store, "subscriptionGroup.json", "\n", "[]")
+    assert [one.brokers for one in obstacles(store)] == ["from 5.4 on"]
 
 
 @pytest.mark.parametrize("name", ["consumerOrderInfo.json", "topicQueueMapping.json", "timermetrics"])

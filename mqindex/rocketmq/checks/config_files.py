@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqindex._rules import Rule, numbers_of
@@ -20,7 +21,7 @@ from mqindex.files import disk
 from mqindex.health import Text
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.brokers import CONFIGS_OF_5, EVERY, FASTJSON_2, OFFSETS_NOT_BLANK
+from mqindex.rocketmq.brokers import CONFIGS_OF_5, EVERY, FASTJSON_2, GROUPS_NOT_BLANK, OFFSETS_NOT_BLANK
 from mqindex.rocketmq.metadata.config_json import in_json, json_value, saved, tables_of
 from mqindex.rocketmq.metadata.consumer_offsets import delay_table, lmq_offset_table, offset_table
 from mqindex.rocketmq.metadata.topic_configs import topic_configs
@@ -36,17 +37,19 @@ class _File(NamedTuple):
 
     since: Rule | None
     read: Callable[[dict[str, Any]], object]
-    blanks: Rule = FASTJSON_2  # the first that cannot take text without anything but blanks
+    blanks: tuple[Rule, ...] = (FASTJSON_2,)  # those that cannot take text without anything but blanks
 
 
 _FILES: Final[Mapping[str, _File]] = {
     "consumerFilter.json": _File(EVERY, partial(tables_of, name="filterDataByTopic")),
-    "consumerOffset.json": _File(EVERY, offset_table, blanks=OFFSETS_NOT_BLANK),
+    "consumerOffset.json": _File(EVERY, offset_table, blanks=(OFFSETS_NOT_BLANK,)),
     "consumerOrderInfo.json": _File(CONFIGS_OF_5, partial(tables_of, name="table")),
     "delayOffset.json": _File(EVERY, delay_table),
-    "lmqConsumerOffset.json": _File(None, lmq_offset_table, blanks=OFFSETS_NOT_BLANK),
+    "lmqConsumerOffset.json": _File(None, lmq_offset_table, blanks=(OFFSETS_NOT_BLANK,)),
     "messageRequestMode.json": _File(None, partial(tables_of, name="messageRequestModeMap")),
-    "subscriptionGroup.json": _File(EVERY, partial(tables_of, name="subscriptionGroupTable"), blanks=EVERY),
+    "subscriptionGroup.json": _File(
+        EVERY, partial(tables_of, name="subscriptionGroupTable"), blanks=(GROUPS_NOT_BLANK, FASTJSON_2)
+    ),
     TIMER_METRICS: _File(CONFIGS_OF_5, partial(tables_of, name="timingCount")),
     "topicQueueMapping.json": _File(CONFIGS_OF_5, partial(tables_of, name="topicQueueMappingInfoMap")),
     "topics.json": _File(EVERY, topic_configs),
@@ -56,10 +59,10 @@ CONFIG_FILES: Final = tuple(name for name in _FILES if name != TIMER_METRICS)
 
 
 class _Content(NamedTuple):
-    """`problem` None: all is well. `refused`: the first brokers that cannot take it; None: every broker can."""
+    """`problem` None: all is well. `refused`: the brokers that cannot take it, the oldest first."""
 
     problem: str | None = None
-    refused: Rule | None = None
+    refused: tuple[Rule, ...] = ()
     expected: object = "JSON"
     field: str | None = None
     loaded: bool = True  # False: there is nothing to load
@@ -70,37 +73,39 @@ def config_findings(path: str) -> Iterator[Finding]:
     main, backup = _contents(path)
     if main.problem is None or main.problem == backup.problem == "missing":
         return
-    if main.loaded and main.refused != EVERY:
+    if main.loaded and EVERY not in main.refused:
         kind = catalogue.SIDE_FILE_WITHOUT_CONTENT
     elif not backup.loaded:
         kind = catalogue.SIDE_FILE_INVALID
     else:
         kind = catalogue.SIDE_FILE_HAS_BACKUP if backup.problem is None else catalogue.SIDE_FILES_INVALID
     said, start = backup.problem or f"{os.path.basename(path)}.bak", _start(_refused(path, main, backup))
-    who = "brokers" if main.refused is None else f"brokers before {main.refused.since}"
+    taken = Rule("", main.refused[0].until, main.refused[-1].since, "") if main.refused else EVERY
+    who = f"brokers {taken.brokers}" if taken.thresholds else "brokers"
     yield kind.finding(path, None, main.field, main.expected, main.problem, backup=said, start=start, who=who)
 
 
-def refusal(path: str) -> tuple[Rule, str] | None:
-    """The first brokers that do not start with the file and its `.bak`, and why; None: they all start."""
+def refusals(path: str) -> Iterator[tuple[Rule, str]]:
+    """The brokers that do not start with the file and its `.bak`, and why."""
     main, backup = _contents(path)
-    since = _refused(path, main, backup)
-    return None if since is None else (since, f"neither this nor its .bak can be loaded: {backup.problem}")
+    for who in _refused(path, main, backup):
+        yield who, f"neither this nor its .bak can be loaded: {backup.problem}"
 
 
-def _refused(path: str, main: _Content, backup: _Content) -> Rule | None:
+def _refused(path: str, main: _Content, backup: _Content) -> list[Rule]:
     since = _FILES[os.path.basename(path)].since
-    first = main.refused if main.loaded else EVERY
-    if since is None or first is None or not backup.loaded or backup.refused is None:
-        return None
-    return max(since, first, backup.refused, key=lambda rule: numbers_of(rule.since or "0"))
+    if since is None or not backup.loaded:
+        return []
+    both = product(main.refused if main.loaded else (EVERY,), backup.refused)
+    common = [since.and_also(one).and_also(other) for one, other in both]
+    return [rule for rule in common if rule.until is None or numbers_of(rule.since or "0") < numbers_of(rule.until)]
 
 
-def _start(since: Rule | None) -> str:
-    if since is None:
+def _start(refused: list[Rule]) -> str:
+    if not refused:
         return "the broker starts without"
-    who = "no broker starts" if since == EVERY else f"brokers {since.brokers} do not start"
-    return f"{who}, unless both are removed"
+    who = " and ".join(f"brokers {rule.brokers}" for rule in refused) + " do not start"
+    return f"{who if refused[0].thresholds else 'no broker starts'}, unless both are removed"
 
 
 def no_config_directory(config: str) -> Finding | None:
@@ -127,11 +132,11 @@ def _content(path: str, file: _File) -> _Content:
     except (FileNotFoundError, NotADirectoryError):  # no broker finds a file where config/ is none
         return _Content("missing", loaded=False)
     except IsADirectoryError:
-        return _Content("a directory", EVERY, "a file")
+        return _Content("a directory", (EVERY,), "a file")
     except PermissionError:
         raise  # of who asks, not of the store: the broker's user may read it
     except OSError as error:
-        return _Content(str(error.strerror or error), EVERY)
+        return _Content(str(error.strerror or error), (EVERY,))
     if not text:
         return _Content("nothing", loaded=False)
     try:
@@ -139,7 +144,7 @@ def _content(path: str, file: _File) -> _Content:
     except FormatError as error:
         field = None if error.field is None else str(Text.of(error.field))
         problem = f"{error.what}, {error.got}" if field is None else str(error.got)
-        return _Content(problem, EVERY, error.expected or "JSON", field)
+        return _Content(problem, (EVERY,), error.expected or "JSON", field)
 
 
 def _taken(text: str, file: _File) -> _Content:
@@ -147,10 +152,10 @@ def _taken(text: str, file: _File) -> _Content:
     if not text.strip():
         return _Content("blanks", file.blanks)
     if not text.strip("\0"):
-        return _Content("zeros", EVERY)
+        return _Content("zeros", (EVERY,))
     found = json_value(text)
     if isinstance(found, dict):
         file.read(found)
         return _Content()
-    refused = None if found is None else FASTJSON_2 if found == [] else EVERY
+    refused = () if found is None else (FASTJSON_2,) if found == [] else (EVERY,)
     return _Content(in_json(found), refused, "an object")

@@ -49,7 +49,7 @@ from mqindex.rocketmq.checks.config_files import (
     TIMER_METRICS,
     config_findings,
     no_config_directory,
-    refusal,
+    refusals,
 )
 from mqindex.rocketmq.checks.recovery import Recovery, needs_offset, reach_of_queues
 from mqindex.rocketmq.checks.rocksdb_files import rocksdb_faults
@@ -449,8 +449,8 @@ class _Look(StartLook):
 
     def _at_config(self, name: str) -> None:
         path = os.path.join(self._options.root, "config", name)
-        refused = refusal(path)
-        if refused is not None and self._stop_where(refused[0], path, refused[1]):
+        stops = [self._stop_where(who, path, reason) for who, reason in refusals(path)]
+        if any(stops):
             self._findings += config_findings(path)
 
     def at_timers(self) -> None:
