@@ -123,7 +123,7 @@ def _broker_options(function: Function) -> Function:
     @click.option("--kafka-version", metavar="V", help="Kafka's version; up to 1.1 other offsets are indexed.")
     @click.option(
         "--index-interval-bytes", type=click.IntRange(0), metavar="N",
-        help="Kafka's index.interval.bytes, which no file holds.  [default: 4096]",
+        help="Kafka's index.interval.bytes.  [default: as intact .index files show it, else 4096]",
     )  # fmt: skip
     @click.option(
         "--max-index-size", type=click.IntRange(1), metavar="N",

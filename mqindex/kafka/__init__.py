@@ -1,8 +1,8 @@
 """Kafka's segment files: logs, and their offset, time and transaction indexes; verify, rebuild, repair.
 
 Reference version 4.4.0; the formats are those of every version from 0.11 on. `rebuild` writes the files that the
-broker's own recovery writes. The topic's `index.interval.bytes` is in no file of a partition: give it where it is not
-4096.
+broker's own recovery writes. The topic's `index.interval.bytes` is in no file of a partition: where it is not given,
+intact indexes show about what it is.
 
 The examples are of a partition without its time indexes. The broker makes empty ones, says nothing, and then finds no
 record by time; after `repair` it finds them again.

@@ -20,13 +20,14 @@ class PartitionArguments(TypedDict, total=False):
     Parameters
     ----------
     kafka_version : as "3.9.1"; None: the rules of 4.4. Up to 1.1 the offset index gets first offsets.
-    index_interval_bytes : the topic's index.interval.bytes; no file of a partition has it.
+    index_interval_bytes : the topic's index.interval.bytes, which no file has; None: as the entries of intact .index
+        files of closed segments show it; where they show none, or fit 4096: that.
     max_index_size : bytes (segment.index.bytes); a segment with more entries is refused, as by the broker.
     check_crc : False: batches with a wrong checksum count as good, and only headers are read.
     """
 
     kafka_version: str | None
-    index_interval_bytes: int
+    index_interval_bytes: int | None
     max_index_size: int
     check_crc: bool
 
@@ -39,6 +40,8 @@ class PartitionOptions:
     index_interval_bytes: int
     max_index_size: int
     check_crc: bool
+    interval_source: str = "given"
+    other_intervals: tuple[int, ...] = ()  # the least and the greatest that its source allows
     is_of_metadata: bool = False  # KRaft's own log
 
     @property
@@ -67,7 +70,7 @@ class PartitionOptions:
         version = Value(REFERENCE, "default") if self.kafka_version is None else Value(self.kafka_version, "given")
         return {
             "kafka_version": version,
-            "index_interval_bytes": _value(self.index_interval_bytes, INDEX_INTERVAL_BYTES),
+            "index_interval_bytes": Value(self.index_interval_bytes, self.interval_source),
             "max_index_size": _value(self.max_index_size, MAX_INDEX_SIZE),
         }
 
@@ -75,7 +78,7 @@ class PartitionOptions:
 def partition_options(
     *,
     kafka_version: str | None = None,
-    index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+    index_interval_bytes: int | None = None,
     max_index_size: int = MAX_INDEX_SIZE,
     check_crc: bool = True,
 ) -> PartitionOptions:
@@ -87,9 +90,12 @@ def partition_options(
     broker_of(kafka_version)
     return PartitionOptions(
         kafka_version,
-        _whole("index_interval_bytes", index_interval_bytes, 0),
+        INDEX_INTERVAL_BYTES
+        if index_interval_bytes is None
+        else _whole("index_interval_bytes", index_interval_bytes, 0),
         _whole("max_index_size", max_index_size, IndexKind.TIME.entry_size),
         bool(check_crc),
+        "default" if index_interval_bytes is None else "given",
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.engines.turns import python_turn
-from mqindex.errors import MQIndexError
+from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.residency import read_ahead
 from mqindex.kafka.checks.log_check import log_findings, refused
@@ -97,6 +97,8 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
                 check_crc=options.check_crc,
             )
             made, _ = recovered_past_damage(recover)
+            others = (partial(recover, index_interval_bytes=each) for each in options.other_intervals)
+            unclear = any(recovered_past_damage(each)[0].offset_index != made.offset_index for each in others)
             done.events = events_in(segment, made)
             done.findings = log_findings(item.files.log, made, damage_in(segment, made), last=item.last)
     except FileNotFoundError:
@@ -105,6 +107,12 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
     except MQIndexError as error:
         done.findings.append(refused(item.files.log, error, item.files.base_offset))
         return done
+    if unclear:
+        raise FileStateError(
+            "the entries of its index depend on what is not known", path=item.files.log, field="index.interval.bytes",
+            expected="one value", got=f"{options.other_intervals[0]} to {options.other_intervals[1]} by other indexes",
+            hint="give the topic's (--index-interval-bytes, index_interval_bytes=)",
+        )  # fmt: skip
     done.readable = made.fault is None and (made.truncated_bytes == 0 or item.last)
     done.batches = made.batches
     for kind, data in ((IndexKind.OFFSET, made.offset_index), (IndexKind.TIME, made.time_index)):

@@ -20,7 +20,7 @@ from tests.api.test_import_rules import modules, source
 from tests.support.each import for_each
 
 STORE_OPTIONS = "config=None, commitlog=None, hash_slot_num=None, index_num=None, broker_version=None"
-PARTITION_OPTIONS = "kafka_version=None, index_interval_bytes=4096, max_index_size=10485760, check_crc=True"
+PARTITION_OPTIONS = "kafka_version=None, index_interval_bytes=None, max_index_size=10485760, check_crc=True"
 MAX = 2**63 - 1
 
 EXPORTS = {

@@ -930,8 +930,8 @@ def test_an_empty_offset_index_is_not_explained_by_a_time_index_that_is_written_
     (directory / f"{0:020d}.index").write_bytes(b"")
     index = directory / f"{0:020d}.timeindex"
     index.write_bytes(index.read_bytes()[:204])
-    assert len(repair(directory, engine=ONE).actions) == 2
-    assert repair(directory, engine=ONE).actions == []
+    assert len(repair(directory, engine=ONE, index_interval_bytes=4096).actions) == 2
+    assert repair(directory, engine=ONE, index_interval_bytes=4096).actions == []
 
 
 def test_an_unfinished_exchange_of_the_broker_is_left_to_it(tmp_path: Path) -> None:

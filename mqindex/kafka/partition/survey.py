@@ -18,6 +18,7 @@ from mqindex.files import disk
 from mqindex.kafka import catalogue
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import PartitionOptions
+from mqindex.kafka.partition.index_interval import interval_bounds, roundest
 from mqindex.kafka.partition.log_dir import (
     METADATA_LOG,
     PartitionDirectory,
@@ -31,7 +32,7 @@ from mqindex.kafka.partition.log_dir import (
 from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offsets, recovery_points
 from mqindex.kafka.partition.partition_files import OtherName, PartitionFiles, other_names, while_files_go
 from mqindex.kafka.partition.producer_state import OpenTransactions, loaded_state, open_transactions_at
-from mqindex.report import Finding, Report
+from mqindex.report import Finding, Report, Value
 
 AnyReport = TypeVar("AnyReport", bound=Report)
 
@@ -150,7 +151,10 @@ def survey(order: Order) -> Survey:
 
 def start_report(report: AnyReport, found: Survey) -> AnyReport:
     """Fill in what every report says of the directory that was surveyed."""
-    report.settings = found.options.settings()
+    own = [one.options for one in found.partitions if not one.options.is_of_metadata] or [found.options]
+    report.settings = own[0].settings()
+    if len({one.index_interval_bytes for one in own}) > 1:
+        report.settings["index_interval_bytes"] = Value("several", "estimated, or the default; one for each topic")
     report.findings += found.findings
     report.bytes = found.bytes
     report.segments = sum(len(partition.segments) for partition in found.partitions)
@@ -201,7 +205,7 @@ def surveyed_partition(
     return Partition(
         path=path,
         name=os.path.basename(path),
-        options=options.of_metadata_log() if os.path.basename(path) == METADATA_LOG else options,
+        options=_own_options(os.path.basename(path), files.segments, options),
         segments=files.segments,
         sizes=tuple(os.path.getsize(segment.log) for segment in files.segments),
         begun=begun,
@@ -209,6 +213,19 @@ def surveyed_partition(
         log_start=start,
         clean=clean,
         loaded=loaded_state(files.snapshots, bases, start) if clean else None,
+    )
+
+
+def _own_options(name: str, segments: Sequence[SegmentFiles], options: PartitionOptions) -> PartitionOptions:
+    if name == METADATA_LOG:
+        return options.of_metadata_log()
+    found = interval_bounds(segments[:-1]) if options.interval_source == "default" else None
+    if found is None or found[0] <= options.index_interval_bytes <= found[1]:
+        return options
+    low, high, files = found
+    source = f"estimated from {plural(files, '.index file')}"
+    return replace(
+        options, index_interval_bytes=roundest(low, high), interval_source=source, other_intervals=(low, high)
     )
 
 
