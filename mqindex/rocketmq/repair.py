@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,7 +27,7 @@ from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.compaction_lack import CompactionLack
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
-from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store, of_the_log_as_read
+from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
 from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.mending.queue_repair import MendedQueue, mend_queues, move_strays, planned_queue_actions
@@ -44,6 +44,7 @@ from mqindex.rocketmq.pipeline.survey import (
     survey_in_place,
 )
 from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.verify import findings_of
 from mqindex.undo import take_back
 
 
@@ -84,8 +85,8 @@ def repair(
     Returns
     -------
     RepairReport
-        `findings` of the index and the queues that are left after the repair (with `dry_run`: all), `actions` what was
-        done. What `verify` finds in the small files beside them, it alone reports: no log shows what they should be.
+        `findings`: those that `verify` makes after it (with `dry_run`: before it), and as an info with the hint
+        "repaired" those that are gone; `actions` what was done. Where it changed files, it looks at the store again.
 
     Raises
     ------
@@ -114,33 +115,60 @@ def repair(
     >>> repair("store", dry_run=True).ok, repair("store").ok, repair("store").actions
     (False, True, [])
     """
+    wanted, order = check_parts(parts), store_options(store, **given)
+    return repair_store(order, wanted, deep=deep, dry_run=dry_run, replace_served=replace_served, engine=engine)
+
+
+def repair_store(
+    options: StoreOptions,
+    wanted: frozenset[str],
+    *,
+    deep: bool = False,
+    dry_run: bool = False,
+    replace_served: bool = False,
+    engine: Engine | None = None,
+    look_again: bool = True,
+) -> RepairReport:
+    """Internal: `repair`, by options that are known; `look_again` False: its findings are those before it."""
     started = time.perf_counter()
-    wanted = check_parts(parts)
-    engine = chosen_engine(engine)
-    options = store_options(store, **given)
-    engine = require_seen(engine, stores.directories_of(options.root, options.commitlog))
+    unseen = chosen_engine(engine)
+    engine = require_seen(unseen, stores.directories_of(options.root, options.commitlog))
     found = _surveyed(engine, options)
     report = start_report(RepairReport(options.root, dry_run=dry_run), found)
     if dry_run:
         size = split_size_for(found.log_bytes)
         seen = diagnose_store(engine, found, deep=deep, split_size=size)  # as verify: a broker may be writing
         found_wrong = _chosen(engine, wanted, seen)
-        report.findings = of_the_log_as_read(engine, seen.walked, found_wrong.findings())
-        report.actions = found_wrong.actions()
+        report.findings, report.actions = findings_of(engine, seen), found_wrong.actions()
     else:
-        as_owner = as_owner_of(options.root)
-        with as_owner, held(engine, stores.hold_writers, options.root), _scratch(engine, options) as (seeing, scratch):
-            held_store = replace(_surveyed(seeing, options), held=True)  # another repair may have been there before
-            seen = diagnose_store(seeing, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
-            found_wrong = _chosen(seeing, wanted, seen)
-            if not replace_served:
-                _refuse_served(found_wrong)
-            _mend(seeing, found_wrong, scratch, report)
+        with as_owner_of(options.root), held(engine, stores.hold_writers, options.root):
+            with _scratch(engine, options) as (seeing, scratch):
+                held_store = replace(_surveyed(seeing, options), held=True)  # another repair may have been there before
+                seen = diagnose_store(seeing, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
+                found_wrong = _chosen(seeing, wanted, seen)
+                if not replace_served:
+                    _refuse_served(found_wrong)
+                report.findings = findings_of(seeing, seen)
+                _mend(seeing, found_wrong, scratch, report)
+            if look_again and report.backup is not None:
+                report.findings = _left_and_repaired(unseen, options, report.findings, deep=deep)
     report.settings["broker_version"] = seen.walked.survey.version.reported
     report.messages = found_wrong.messages
     report.bytes = found_wrong.log_bytes
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _left_and_repaired(
+    engine: Engine, options: StoreOptions, before: Sequence[Finding], *, deep: bool
+) -> list[Finding]:
+    """What is left to find, and, as infos, what is not found any more."""
+    seeing = require_seen(engine, stores.directories_of(options.root, options.commitlog))
+    found = replace(_surveyed(seeing, options), held=True)
+    after = findings_of(seeing, diagnose_store(seeing, found, deep=deep, split_size=split_size_for(found.log_bytes)))
+    left = {(one.kind, one.path) for one in after}
+    gone = [one for one in before if one.severity != "info" and (one.kind, one.path) not in left]
+    return [*after, *(replace(one, severity="info", hint="repaired") for one in gone)]
 
 
 def _surveyed(engine: Engine, options: StoreOptions) -> Survey:
@@ -317,8 +345,6 @@ def _mend(engine: Engine, wrong: _Wrong, scratch: str, report: RepairReport) -> 
             report.units = sum(queue.units for queue in mended)
         if changes:
             _publish(engine, changes, report)
-    changed = {os.path.join(report.path, change.name) for change in changes}
-    report.findings = [_after_repair(finding, changed) for finding in wrong.findings()]
 
 
 def _mend_queues(engine: Engine, queues: QueueDiagnosis, scratch: str, stack: ExitStack) -> list[MendedQueue]:
@@ -356,18 +382,3 @@ def _look_at_places(root: str) -> tuple[str, list[str]]:
 
 def _written(root: str) -> list[str]:
     return [os.path.join(root, name) for name in ("index", *stores.QUEUES)]
-
-
-def _after_repair(finding: Finding, changed: Collection[str]) -> Finding:
-    """A finding that was repaired is an info; one that only the log itself could repair stays an error."""
-    kept = finding.kind.startswith(_NOT_MENDED) or (finding.kind == "queue-name" and finding.severity == "warning")
-    if finding.kind == "checkpoint-unreadable":
-        kept = finding.path not in changed
-    return finding if finding.severity == "info" or kept else replace(finding, severity="info", hint="repaired")
-
-
-_NOT_MENDED = (
-    *("log-", "lock-", "frames-", "stray-file", "stray-log-", "not-writable", "queue-type", "side-file-"),
-    *("queues-deleted-", "checkpoint-no-offset", "index-order", "queue-offset-", "topic-deleted", "timer-"),
-    *("rocksdb-", "tags-unknown"),
-)

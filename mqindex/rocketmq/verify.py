@@ -108,12 +108,7 @@ def examine(
     every = sampling(found.log_bytes) if count else None
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=split_size_for(found.log_bytes), every=every)
     report.settings["broker_version"] = diagnosis.walked.survey.version.reported
-    sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
-    sides += _sidecar_findings(engine, found)
-    sides += [lack.finding() for lack in diagnosis.lacks]
-    unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
-    listed = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
-    report.findings = of_the_log_as_read(engine, diagnosis.walked, listed)
+    report.findings = findings_of(engine, diagnosis)
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)
     report.start = diagnosis.index.start
     report.entries = sum(one_file.entries for one_file in diagnosis.index.good)
@@ -122,6 +117,16 @@ def examine(
     report.bytes = diagnosis.index.survey.log_bytes
     report.seconds = time.perf_counter() - started
     return Examined(engine, report, found, diagnosis, every)
+
+
+def findings_of(engine: Engine, diagnosis: StoreDiagnosis) -> list[Finding]:
+    """Internal: all that is said of a store, the same by `verify` and by `repair`."""
+    sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
+    sides += _sidecar_findings(engine, diagnosis.index.survey)
+    sides += [lack.finding() for lack in diagnosis.lacks]
+    unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
+    listed = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
+    return of_the_log_as_read(engine, diagnosis.walked, listed)
 
 
 def _sidecar_findings(engine: Engine, found: Survey) -> list[Finding]:

@@ -7,10 +7,11 @@ from mqindex.files import disk
 from mqindex.rocketmq.checks.diagnosis import check_files
 from mqindex.rocketmq.dispatch.follow_home import FollowHome
 from mqindex.rocketmq.pipeline.log_end import fix_log_end
+from mqindex.rocketmq.pipeline.parts import check_parts
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import survey
 from mqindex.rocketmq.queue.consume_queue_table import remove_scraps
-from mqindex.rocketmq.repair import repair
+from mqindex.rocketmq.repair import repair_store
 
 _NEWEST = 3  # index files that a changed end of the log reaches
 
@@ -21,7 +22,7 @@ def mend(home: FollowHome, engine: Engine) -> bool:
         return False
     remove_scraps(home.consume_queue)
     _drop_newest(home, engine)
-    repair(home.out, config=home.config, commitlog=home.commitlog, broker_version=home.broker_version, engine=engine)
+    repair_store(home.options, check_parts(None), engine=engine, look_again=False)
     return True
 
 

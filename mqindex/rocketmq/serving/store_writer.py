@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -35,7 +36,8 @@ from mqindex.rocketmq.log.log_recovery import recovered_end
 from mqindex.rocketmq.log.message_columns import MessageColumns, message_batches
 from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
-from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.options import StoreOptions, parse_delay_levels
+from mqindex.rocketmq.pipeline.parts import check_parts
 from mqindex.rocketmq.pipeline.survey import (
     Survey,
     require_directories,
@@ -47,7 +49,7 @@ from mqindex.rocketmq.pipeline.survey import (
 )
 from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
-from mqindex.rocketmq.repair import repair
+from mqindex.rocketmq.repair import repair_store
 from mqindex.rocketmq.rocksdb import refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.put_message import QueueNumbers
 
@@ -112,7 +114,7 @@ class StoreWriter(Closable):
                 self.queues[name]  # errors are raised here, before anything is written
         refuse_entries_after(options, _after_end(self.index, self.queues, self.log.max_phy_offset))
         compacted = compacted_topics(options)
-        first = functools.partial(_first_to_dispatch, options, self.index, self.queues, found)
+        first = partial(_first_to_dispatch, options, self.index, self.queues, found)
         if (batch_topics or compacted) and _are_left_behind(found, first(), self.log.max_phy_offset, compacted):
             raise _LeftBehindError("messages are left to dispatch, also to other places", path=options.root)
         self._mark.set()
@@ -130,7 +132,7 @@ class StoreWriter(Closable):
                 batch_topics=batch_topics,
             )
         )
-        self._new_numbers = functools.partial(
+        self._new_numbers = partial(
             QueueNumbers,
             self.queues,
             rules,
@@ -327,20 +329,16 @@ def _mend(options: StoreOptions) -> None:
         found = survey(options)  # a writer has settings: those that are not given are the defaults
         hash_slot_num, index_num = found.geometry.value
         rules = found.queues.rules
-        of_queues = {"mappedFileSizeConsumeQueue": rules.file_size, "messageDelayLevel": rules.message_delay_level}
-        if rules.ext_file_size is not None:
-            of_queues["mappedFileSizeConsumeQueueExt"] = rules.ext_file_size
-        dledger = {} if options.dledger is None else {"enableDLegerCommitLog": str(options.dledger).lower()}
-        off = {} if options.index_switch is None else {"messageIndexEnable": "false"}  # of every version
-        mend = functools.partial(
-            repair,
-            options.root,
-            config={**dict(options.settings), **of_queues, **off, **dledger},
-            commitlog=options.commitlog,
+        known = replace(
+            options,
             hash_slot_num=hash_slot_num,
             index_num=index_num,
             broker_version=found.version.number,
+            consume_queue_file_size=rules.file_size,
+            consume_queue_ext_file_size=rules.ext_file_size or options.consume_queue_ext_file_size,
+            delay_levels=parse_delay_levels(rules.message_delay_level),
         )
+        mend = partial(repair_store, known, check_parts(None), look_again=False)
         if found.spans and _has_hole(options):
             mend(dry_run=True)  # what refuses a repair does so before anything is cut
             with store.hold_lock(options.root):

@@ -1,0 +1,74 @@
+"""The errors that a repair reports are those that the next verify finds, whatever is damaged, and `ok` too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.errors import MQIndexError
+from mqindex.report import Report
+from mqindex.rocketmq import repair, verify
+from tests.support.golden import case
+from tests.support.kafka_log_dir import ONE
+from tests.support.rocketmq_damage import DAMAGE
+from tests.support.tree import contents
+
+PAIRS = [
+    ("index: noise", "queue: lost"),
+    ("index: all lost", "config: a file"),
+    ("queue: last zeros", "abort.bak: directory"),
+    ("queue: other units", "log: body"),
+    ("index: swapped", "checkpoint: noise"),
+    ("queue: stranger", "compaction: stranger"),
+    ("index: last lost", "config: consumers"),
+    ("queue: swapped", "log: hole"),
+]
+
+
+def how(version: str) -> dict[str, Any]:
+    return {"hash_slot_num": 100, "index_num": 400, "broker_version": version, "engine": ONE,
+            "config": {"mappedFileSizeConsumeQueue": 1000, "mappedFileSizeCommitLog": 65536}}  # fmt: skip
+
+
+def errors(report: Report) -> set[tuple[str, str | None]]:
+    return {(one.kind, one.path) for one in report.findings if one.severity == "error"}
+
+
+def check(store: Path, **options: Any) -> None:
+    before = contents(store)
+    try:
+        said = repair(store, **options)
+    except (MQIndexError, OSError) as refused:
+        assert contents(store) == before, refused
+        return
+    found = verify(store, **options)
+    assert errors(said) == errors(found)
+    assert said.ok is found.ok
+    assert repair(store, **options).actions == [], "one repair does it"
+
+
+@pytest.mark.parametrize("version", ["4.9.3", "5.3.3"])
+@pytest.mark.parametrize("name", DAMAGE)
+def test_of_every_damage(name: str, version: str, tmp_path: Path) -> None:
+    store = case("basic-493").unpack(tmp_path)
+    DAMAGE[name](store)
+    check(store, **how(version))
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_of_two_damages(one: str, other: str, tmp_path: Path) -> None:
+    store = case("basic-493").unpack(tmp_path)
+    DAMAGE[one](store)
+    DAMAGE[other](store)
+    check(store, **how("5.3.3"))
+
+
+def test_of_a_part(tmp_path: Path) -> None:
+    """What is left of the other part is said, and its exit code is 1: "repaired" was said of one part alone."""
+    store = case("basic-493").unpack(tmp_path)
+    DAMAGE["index: noise"](store)
+    DAMAGE["queue: other units"](store)
+    said = repair(store, parts=["index"], **how("4.9.3"))
+    assert (errors(said), said.ok) == (errors(verify(store, **how("4.9.3"))), False)
