@@ -24,7 +24,7 @@ _RESOLVED = 2.0**-44  # of a value: some hundred floats, so that the values of i
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LinePart:
     """A part of a line, from `start` up to `stop`, in a colour of the palette; `faint`: a light shade of it."""
 
     start: float
@@ -125,7 +125,7 @@ def ranked(
 
 
 def stretches(
-    name: str, rows: Sequence[tuple[str, Sequence[Stretch]]], start: float, stop: float, form: Form | None = None
+    name: str, rows: Sequence[tuple[str, Sequence[LinePart]]], start: float, stop: float, form: Form | None = None
 ) -> Picture:
     """Lines below each other over one axis, each with its stretches; tiny ones stay visible. No form: times."""
     whole = (stop - start) or 1
@@ -146,7 +146,7 @@ def stretches(
     return drawing.picture
 
 
-def _seen(part: Stretch, start: float, stop: float, thin: float) -> tuple[float, float]:
+def _seen(part: LinePart, start: float, stop: float, thin: float) -> tuple[float, float]:
     """Where it begins and ends in the picture, `thin` apart at least."""
     low, high = max(part.start, start), min(part.stop, stop)
     width = max(high - low, thin)

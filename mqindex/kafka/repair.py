@@ -16,7 +16,7 @@ from mqindex.files.rights import as_owner_of
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
-from mqindex.kafka.checks.start_verdict import verdict
+from mqindex.kafka.checks.start.start_verdict import verdict
 from mqindex.kafka.mending.index_repair import repair_indexes
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.log_dir import log_dir_of

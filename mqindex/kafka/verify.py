@@ -17,8 +17,8 @@ from mqindex.files import disk, lock
 from mqindex.kafka.checks.diagnosis import Diagnosis, count_checked, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
-from mqindex.kafka.checks.start_check import StartFiles, look_at_duplicates
-from mqindex.kafka.checks.start_verdict import verdict
+from mqindex.kafka.checks.start.start_check import StartFiles, look_at_duplicates
+from mqindex.kafka.checks.start.start_verdict import verdict
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.log_dir import PartitionDirectory, partition_name
 from mqindex.kafka.partition.survey import Order, Survey, start_report, survey

@@ -83,12 +83,12 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.layout import IndexHeader
     from mqindex.rocketmq.log.commit_log import CommitLog
     from mqindex.rocketmq.log.message import Message
-    from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
+    from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage
     from mqindex.rocketmq.metadata.checkpoint import Checkpoint
     from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets
     from mqindex.rocketmq.metadata.topic_configs import TopicConfig
     from mqindex.rocketmq.optimize import optimize
-    from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
+    from mqindex.rocketmq.queue.batch.batch_consume_queue import BatchConsumeQueue
     from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
     from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
@@ -103,8 +103,8 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.verify import verify
 
 _HOME = {
-    "AppendMessageResult": "mqindex.rocketmq.log.message_encoder",
-    "BatchConsumeQueue": "mqindex.rocketmq.queue.batch_consume_queue",
+    "AppendMessageResult": "mqindex.rocketmq.log.writing.message_encoder",
+    "BatchConsumeQueue": "mqindex.rocketmq.queue.batch.batch_consume_queue",
     "Checkpoint": "mqindex.rocketmq.metadata.checkpoint",
     "CommitLog": "mqindex.rocketmq.log.commit_log",
     "ConsumeQueue": "mqindex.rocketmq.queue.consume_queue",
@@ -119,7 +119,7 @@ _HOME = {
     "IndexService": "mqindex.rocketmq.index.index_service",
     "Message": "mqindex.rocketmq.log.message",
     "MessageStore": "mqindex.rocketmq.serving.message_store",
-    "NewMessage": "mqindex.rocketmq.log.message_encoder",
+    "NewMessage": "mqindex.rocketmq.log.writing.message_encoder",
     "PutMessagesResult": "mqindex.rocketmq.serving.store_writer",
     "QueryMessageResult": "mqindex.rocketmq.serving.query_message",
     "QueryOffsetResult": "mqindex.rocketmq.index.index_service",

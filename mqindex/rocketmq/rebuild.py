@@ -21,8 +21,8 @@ from mqindex.files.publication import Publication
 from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores
-from mqindex.rocketmq.checks.compaction import compaction_not_written
-from mqindex.rocketmq.checks.unknown import Unknown, tags_matter, unknown_settings
+from mqindex.rocketmq.checks.start.compaction import compaction_not_written
+from mqindex.rocketmq.checks.wanted_settings import Unknown, tags_matter, unknown_settings
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
@@ -39,8 +39,7 @@ from mqindex.rocketmq.pipeline.queue_splits import (
     skipped_findings,
 )
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues
-from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
-from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, assign, cut, extract
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, LogRange, assign, cut, extract
 from mqindex.rocketmq.pipeline.stages import Built, Part
 from mqindex.rocketmq.pipeline.survey import (
     Survey,
@@ -51,6 +50,7 @@ from mqindex.rocketmq.pipeline.survey import (
     survey,
     survey_again,
 )
+from mqindex.rocketmq.pipeline.surveys.queue_survey import queues_elsewhere
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 
 
@@ -268,8 +268,8 @@ def needed_space(found: Survey, parts: Collection[str]) -> int:
     return needed
 
 
-def _whole(found: Survey) -> Stretch:
-    return Stretch(found.min_phy_offset, found.spans[-1].stop if found.spans else 0)
+def _whole(found: Survey) -> LogRange:
+    return LogRange(found.min_phy_offset, found.spans[-1].stop if found.spans else 0)
 
 
 def _fill(report: RebuildReport, extracted: Extracted, built: Sequence[Built]) -> None:

@@ -24,11 +24,11 @@ from mqindex.files.rights import as_owner_of
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq import store as stores
-from mqindex.rocketmq.checks.compaction_lack import CompactionLack
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
-from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
+from mqindex.rocketmq.checks.queues.compaction_lack import CompactionLack
+from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
-from mqindex.rocketmq.checks.unknown import refuse, wanted_settings
+from mqindex.rocketmq.checks.wanted_settings import refuse, wanted_settings
 from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.mending.queue_repair import MendedQueue, mend_queues, move_strays, planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options

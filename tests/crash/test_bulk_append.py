@@ -22,7 +22,7 @@ from mqindex.columns.columns import BinaryColumn
 from mqindex.errors import FileStateError
 from mqindex.files import tmpfile
 from mqindex.rocketmq import CommitLog, NewMessage
-from mqindex.rocketmq.log import log_writer, new_log_file
+from mqindex.rocketmq.log.writing import log_writer, new_log_file
 from tests.reference.commit_log import scan_log
 from tests.reference.rebuild import log_files
 from tests.support.killed import killed

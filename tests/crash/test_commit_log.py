@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.rocketmq import CommitLog, NewMessage
-from mqindex.rocketmq.log import log_writer
+from mqindex.rocketmq.log.writing import log_writer
 from tests.crash.test_full_disk import REPOSITORY, mountable
 from tests.reference.commit_log import Record, scan_log
 from tests.reference.rebuild import log_files

@@ -12,7 +12,7 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.report import Finding, Report
 from mqindex.rocketmq import verify
-from mqindex.rocketmq.checks.queue_diagnosis import diagnose_queues
+from mqindex.rocketmq.checks.queues.queue_diagnosis import diagnose_queues
 from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.pipeline.survey import survey
 from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL

@@ -15,7 +15,7 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import IndexService, optimize, rebuild, repair, verify
 from mqindex.rocketmq.index import shown_tags
-from mqindex.rocketmq.pipeline import tags_survey
+from mqindex.rocketmq.pipeline.surveys import tags_survey
 from tests.reference.commit_log import index_strings, scan_log
 from tests.reference.dispatch import Rules
 from tests.reference.index_service import IndexService as Twin

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from mqindex._native.consume_queue import UnitLines
-from mqindex.rocketmq.checks import unit_check
-from mqindex.rocketmq.checks.unit_check import QueueRun, UnitCheck
+from mqindex.rocketmq.checks.queues import unit_check
+from mqindex.rocketmq.checks.queues.unit_check import QueueRun, UnitCheck
 from mqindex.rocketmq.log.log_entries import UNIT
 from tests.reference.consume_queue import BLANK
 from tests.reference.consume_queue import UNIT as PACKED

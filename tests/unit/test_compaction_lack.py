@@ -15,7 +15,7 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError
 from mqindex.report import Report
 from mqindex.rocketmq import MessageStore, NewMessage, rebuild, repair, verify
-from mqindex.rocketmq.queue.batch_units import BATCH_UNIT
+from mqindex.rocketmq.queue.batch.batch_units import BATCH_UNIT
 from tests.reference.commit_log import scan_log
 from tests.support.locks import held
 from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter

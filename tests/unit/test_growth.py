@@ -21,7 +21,7 @@ from mqindex.cli.rocketmq.store_facts import facts_of
 from mqindex.engines import LocalEngine
 from mqindex.files import disk
 from mqindex.rocketmq import IndexFile, rebuild, repair, verify
-from mqindex.rocketmq.checks import queue_diagnosis
+from mqindex.rocketmq.checks.queues import queue_diagnosis
 from mqindex.rocketmq.mending import queue_repair
 from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.pipeline.survey import survey

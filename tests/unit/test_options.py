@@ -9,7 +9,7 @@ import pytest
 from mqindex.errors import FormatError, MQIndexError
 from mqindex.rocketmq.brokers import TAGS_INDEXED, broker_of
 from mqindex.rocketmq.log.commit_log import _places as written_to
-from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
+from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.settings import read_broker_conf
 

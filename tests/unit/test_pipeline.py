@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqindex.rocketmq.log.log_entries import NO_TAGS, LogSpan
-from mqindex.rocketmq.pipeline.splits import Stretch, assign, cut, take
+from mqindex.rocketmq.pipeline.splits import LogRange, assign, cut, take
 from mqindex.rocketmq.pipeline.stages import Slice
 
 
@@ -63,7 +63,7 @@ def test_splits_tile_a_stretch_without_crossing_a_file(sizes, split_size, start,
     for i, size in enumerate(sizes):
         spans.append(LogSpan(f"log{i}", at, at + size))
         at += size
-    splits = cut(spans, Stretch(start, stop), split_size, tags=NO_TAGS, out=None)
+    splits = cut(spans, LogRange(start, stop), split_size, tags=NO_TAGS, out=None)
     assert [b for split in splits for b in range(split.start, split.stop)] == list(range(start, min(stop, at)))
     for split in splits:
         assert split.span.file_start <= split.start < split.stop <= split.span.stop

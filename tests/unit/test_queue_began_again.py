@@ -9,7 +9,7 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.report import Finding
 from mqindex.rocketmq import rebuild, verify
-from mqindex.rocketmq.checks.queue_diagnosis import diagnose_queues
+from mqindex.rocketmq.checks.queues.queue_diagnosis import diagnose_queues
 from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.pipeline.survey import survey
 from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter

@@ -17,7 +17,7 @@ import pytest
 from mqindex.rocketmq import ConsumeQueueTable, IndexService
 from mqindex.rocketmq.dispatch import reput
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
-from mqindex.rocketmq.dispatch.dispatcher import Dispatcher, Stretch
+from mqindex.rocketmq.dispatch.dispatcher import DispatchBuffer, Dispatcher
 from mqindex.rocketmq.dispatch.reput import Reput, ReputProgress
 from mqindex.rocketmq.log.growing_log import LogChangedError
 from mqindex.rocketmq.queue.queue_rules import QueueRules
@@ -193,7 +193,7 @@ def putting_threads() -> list[str]:
 def test_no_thread_is_left_when_all_is_put(many: GrowingStore, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen, put = [], Dispatcher.put
 
-    def watched(dispatcher: Dispatcher, stretch: Stretch) -> None:
+    def watched(dispatcher: Dispatcher, stretch: DispatchBuffer) -> None:
         seen.append(threading.current_thread().name)
         put(dispatcher, stretch)
 
@@ -207,7 +207,7 @@ def test_no_thread_is_left_when_all_is_put(many: GrowingStore, out: Path, monkey
 def test_what_went_wrong_beside_reading_is_raised_and_stays(
     many: GrowingStore, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(dispatcher: Dispatcher, stretch: Stretch) -> None:
+    def full(dispatcher: Dispatcher, stretch: DispatchBuffer) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with dispatching(many, out) as dispatch:
@@ -224,7 +224,7 @@ def test_what_went_wrong_beside_reading_is_raised_and_stays(
 def test_closing_waits_for_what_is_being_put(many: GrowingStore, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began, put, done = threading.Event(), Dispatcher.put, []
 
-    def slow(dispatcher: Dispatcher, stretch: Stretch) -> None:
+    def slow(dispatcher: Dispatcher, stretch: DispatchBuffer) -> None:
         began.set()
         time.sleep(0.2)
         put(dispatcher, stretch)

@@ -9,7 +9,7 @@ import pytest
 
 from mqindex.errors import FormatError
 from mqindex.rocketmq import ConsumerOffsets, TopicConfig
-from mqindex.rocketmq.checks.config_files import config_findings
+from mqindex.rocketmq.checks.start.config_files import config_findings
 from mqindex.rocketmq.metadata.config_json import parse_side_json
 from mqindex.rocketmq.metadata.consumer_offsets import read_delay_offsets
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs, read_topic_table

@@ -11,7 +11,7 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.files import lock
 from mqindex.rocketmq import CommitLog, MessageStore, NewMessage, repair, verify
-from mqindex.rocketmq.checks import patience
+from mqindex.rocketmq.checks import waiting as patience
 
 CONFIG = {"maxHashSlotNum": 50, "maxIndexNum": 5000, "mappedFileSizeCommitLog": 8192}
 

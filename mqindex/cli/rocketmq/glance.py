@@ -42,7 +42,7 @@ def covered_share(coverage: Facts, name: str) -> float | None:
 
 def _start(path: str, options: StoreArguments) -> Facts:
     """Question and answer, as `verify` gives them."""
-    from mqindex.rocketmq.checks.start_check import check_start
+    from mqindex.rocketmq.checks.start.start_check import check_start
     from mqindex.rocketmq.options import store_options
     from mqindex.rocketmq.pipeline.survey import survey_in_place
 

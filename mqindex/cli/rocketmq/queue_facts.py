@@ -72,7 +72,7 @@ def consumer_offsets_facts(directory: str, queues: str, batch_queues: str) -> Fa
     `queues`, `batch_queues`: the directories of the store's queues; of one that is in neither the lag is not known.
     """
     from mqindex.rocketmq import ConsumerOffsets
-    from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
+    from mqindex.rocketmq.queue.batch.batch_consume_queue import batch_queue_end
 
     with _table(queues) as table:
         rows: list[Facts] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mqindex.html.figures import Stretch, in_calendar, ranked, stretches, time_line
+from mqindex.html.figures import LinePart, in_calendar, ranked, stretches, time_line
 from mqindex.html.kafka.log_dir import codecs_of, lost_times
 from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
 from mqindex.html.parts import histogram, name_of
@@ -79,9 +79,9 @@ def _is_timed(segment: dict[str, int | None]) -> bool:
     return all(in_calendar(segment[name] or 0) for name in ("min_timestamp", "max_timestamp"))
 
 
-def _drawn(segment: dict[str, dict[str, str]]) -> Stretch:
+def _drawn(segment: dict[str, dict[str, str]]) -> LinePart:
     tone = _STATES[segment["time_index"]["state"]]
-    return Stretch(float(segment["min_timestamp"]), float(segment["max_timestamp"]), tone)  # type: ignore[arg-type]
+    return LinePart(float(segment["min_timestamp"]), float(segment["max_timestamp"]), tone)  # type: ignore[arg-type]
 
 
 def _segment(facts: Facts, *path: str | int) -> list[Cell]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mqindex.html.figures import Stretch, in_calendar, stretches, time_line
+from mqindex.html.figures import LinePart, in_calendar, stretches, time_line
 from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
 from mqindex.html.text import count, moment, size, visible
 
@@ -53,14 +53,14 @@ def coverage_of(facts: Facts) -> Section:
 def _line(facts: Facts) -> Figure:
     cover = facts.get("coverage")
     begin, end = cover["begin"], cover["end"]
-    log = [Stretch(one["begin"], one["end"], "s1", bool(i % 2)) for i, one in enumerate(cover["files"])]
+    log = [LinePart(one["begin"], one["end"], "s1", bool(i % 2)) for i, one in enumerate(cover["files"])]
     if cover["more_files"]:
-        log = [Stretch(begin, end, "s1")]
-    log += [Stretch(one["begin"], one["end"], "bad") for one in cover["damaged"]]
+        log = [LinePart(begin, end, "s1")]
+    log += [LinePart(one["begin"], one["end"], "bad") for one in cover["damaged"]]
     files = [one for one in cover["index_files"] if one["begin"] is not None and one["end"] is not None]
-    index = [Stretch(one["begin"], one["end"], "s3", bool(i % 2)) for i, one in enumerate(files)]
-    index += [Stretch(one["begin"], one["end"], "warn") for one in cover["overlaps"]]
-    index += [Stretch(one["begin"], one["end"], "bad") for one in cover["gaps"]]
+    index = [LinePart(one["begin"], one["end"], "s3", bool(i % 2)) for i, one in enumerate(files)]
+    index += [LinePart(one["begin"], one["end"], "warn") for one in cover["overlaps"]]
+    index += [LinePart(one["begin"], one["end"], "bad") for one in cover["gaps"]]
     rows = [("commit log", log), ("index", index)]
     if cover["queues"] is not None:
         rows.append(("consume queues", list(_queue_stretches(cover["queues"]))))
@@ -71,12 +71,12 @@ def _line(facts: Facts) -> Figure:
     return Figure(picture, "What covers the log", says, _LEGEND, _parts(facts))
 
 
-def _queue_stretches(queues: Iterable[dict[str, int]]) -> Iterable[Stretch]:
+def _queue_stretches(queues: Iterable[dict[str, int]]) -> Iterable[LinePart]:
     for one in queues:
         start = one["first"] if one["missing"] and one["first"] is not None else one["begin"]
         if start > one["begin"]:
-            yield Stretch(one["begin"], start, "s4")
-        yield Stretch(start, one["end"], "bad" if one["missing"] else "warn" if one["wrong"] else "s4")
+            yield LinePart(one["begin"], start, "s4")
+        yield LinePart(start, one["end"], "bad" if one["missing"] else "warn" if one["wrong"] else "s4")
 
 
 def _parts(facts: Facts) -> Table:
@@ -141,10 +141,10 @@ def _times(facts: Facts) -> Iterable[Block]:
         yield Figure(picture, "Files over time", says, legend, _files(facts))
 
 
-def _alternating(spans: Iterable[tuple[int | None, int | None, str]], tone: str) -> list[Stretch]:
+def _alternating(spans: Iterable[tuple[int | None, int | None, str]], tone: str) -> list[LinePart]:
     known = [(low, high) for low, high, _ in spans if low is not None and high is not None]
     inside = [(low, high) for low, high in known if in_calendar(low) and in_calendar(high) and low <= high]
-    return [Stretch(low, high, tone, bool(i % 2)) for i, (low, high) in enumerate(inside)]
+    return [LinePart(low, high, tone, bool(i % 2)) for i, (low, high) in enumerate(inside)]
 
 
 def _files(facts: Facts) -> Table:

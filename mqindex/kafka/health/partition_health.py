@@ -40,7 +40,7 @@ class CodecShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class BatchSpan:
     """Batches that follow each other in the log, from `offset` to `last_offset`.
 
     `min_timestamp`, `max_timestamp`: the least and the greatest of the batches' timestamps, ms since the epoch; None:
@@ -189,7 +189,7 @@ class PartitionHealth:
     append_time_batches : int, with the broker's time; untimed_batches : int, without any
     late_batches : int, below the greatest timestamp before them in their segment
     furthest_back : int, ms: at most so much below the greatest timestamp before them in the partition
-    stretches : tuple of Stretch, at most 200: time against offset
+    stretches : tuple of BatchSpan, at most 200: time against offset
     transactions : Transactions
     leader_epochs : tuple of LeaderEpoch, the newest 100 in the log; leader_epoch_count : int, all of them
     checkpoint_epochs : int, entries of `leader-epoch-checkpoint`
@@ -222,7 +222,7 @@ class PartitionHealth:
     untimed_batches: int
     late_batches: int
     furthest_back: int
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[BatchSpan, ...]
     transactions: Transactions
     leader_epochs: tuple[LeaderEpoch, ...]
     leader_epoch_count: int

@@ -16,13 +16,13 @@ from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.segment_count import CountedSegment, Expanded
 from mqindex.kafka.health.offsets import KnownOffsets
 from mqindex.kafka.health.partition_health import (
+    BatchSpan,
     CodecShare,
     LeaderEpoch,
     OpenTransaction,
     PartitionHealth,
     Producer,
     Producers,
-    Stretch,
     Totals,
     Transactions,
 )
@@ -163,7 +163,7 @@ def _furthest_back(counted: Sequence[CountedSegment]) -> int:
     return back
 
 
-def _stretches(rows: npt.NDArray[Any]) -> tuple[Stretch, ...]:
+def _stretches(rows: npt.NDArray[Any]) -> tuple[BatchSpan, ...]:
     """Merge neighbours until they are few, with about the same number of bytes each."""
     if not len(rows):
         return ()
@@ -176,7 +176,7 @@ def _stretches(rows: npt.NDArray[Any]) -> tuple[Stretch, ...]:
     sums = [np.add.reduceat(rows[name], begins).tolist() for name in ("batches", "records", "bytes")]
     lasts = rows["last_offset"][np.concatenate([begins[1:], [len(rows)]]) - 1]
     return tuple(
-        Stretch(first, last, None if low == none else low, known(high), *counts)
+        BatchSpan(first, last, None if low == none else low, known(high), *counts)
         for first, last, low, high, *counts in zip(
             rows["base_offset"][begins].tolist(), lasts.tolist(), least.tolist(), greatest.tolist(), *sums, strict=True
         )

@@ -13,7 +13,7 @@ from mqindex.engines import Engine
 from mqindex.rocketmq.checks.check import Checked
 from mqindex.rocketmq.index.compare import Place
 from mqindex.rocketmq.log.log_entries import LogEntries, LogSpan, Tags
-from mqindex.rocketmq.pipeline.splits import Extracted, Stretch, cut, extract
+from mqindex.rocketmq.pipeline.splits import Extracted, LogRange, cut, extract
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Gap:
 
     after: Checked | None
     before: Checked | None
-    stretch: Stretch
+    stretch: LogRange
     skip: int
     drop: int
 
@@ -62,10 +62,10 @@ def gaps(good: Sequence[Checked], spans: Sequence[LogSpan], *, tags: Tags) -> li
                 continue
             if file.begin > at:
                 total = len(log.of(file.begin.phy_offset))
-                stretch = Stretch(at.phy_offset, file.begin.phy_offset + 1)
+                stretch = LogRange(at.phy_offset, file.begin.phy_offset + 1)
                 found.append(Gap(after, file, stretch, at.ordinal, total - file.begin.ordinal))
             at, after = max(file.end, at), file  # they are in the order of their ends; some may be before the log
-        found.append(Gap(after, None, Stretch(min(at.phy_offset, high), high), at.ordinal, 0))
+        found.append(Gap(after, None, LogRange(min(at.phy_offset, high), high), at.ordinal, 0))
     return found
 
 

@@ -16,8 +16,8 @@ from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks import check, coverage
 from mqindex.rocketmq.checks.check import Checked, FileCheck
 from mqindex.rocketmq.checks.coverage import Filled, Gap
-from mqindex.rocketmq.checks.recovery import Recovery
-from mqindex.rocketmq.checks.start_check import check_start
+from mqindex.rocketmq.checks.start.recovery import Recovery
+from mqindex.rocketmq.checks.start.start_check import check_start
 from mqindex.rocketmq.index.compare import Place
 from mqindex.rocketmq.layout import index_file_size
 from mqindex.rocketmq.log.expiry import expired_finding, present, still_there

@@ -21,14 +21,14 @@ from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStretch
-from mqindex.rocketmq.checks.expected_units import ExpectedUnits, needs_again
-from mqindex.rocketmq.checks.patience import Patience
-from mqindex.rocketmq.checks.unit_check import ExtReader, QueueRun, UnitCheck
+from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, needs_again
+from mqindex.rocketmq.checks.queues.unit_check import ExtReader, QueueRun, UnitCheck
+from mqindex.rocketmq.checks.waiting import Waiting
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan
 from mqindex.rocketmq.log.message import fault_error
 from mqindex.rocketmq.pipeline.log_end import find_after_end
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
-from mqindex.rocketmq.pipeline.splits import Stitched, Stretch, cut, damage_finding, stitch
+from mqindex.rocketmq.pipeline.splits import LogRange, Stitched, cut, damage_finding, stitch
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -146,7 +146,7 @@ def _checks(
     stretches: Sequence[EntryStretch],
     every: int | None,
 ) -> list[LogCheck]:
-    whole = Stretch(found.min_phy_offset, found.spans[-1].stop if found.spans else 0)
+    whole = LogRange(found.min_phy_offset, found.spans[-1].stop if found.spans else 0)
     rules = found.queues.rules
     return [
         LogCheck(
@@ -248,7 +248,7 @@ def _once_dispatched(
     engine: Engine, walked: Walked, checks: Sequence[LogCheck], runs: Sequence[LogRun]
 ) -> Sequence[LogRun]:
     """The runs, checked again for units that a broker had in its log but not yet in the queues, if it is writing."""
-    done, patience = list(runs), Patience(engine, walked.survey)
+    done, patience = list(runs), Waiting(engine, walked.survey)
     while patience.waits(_absent(done)):
         late = [at for at, run in enumerate(done) if _absent([run])]
         again = [_of_queues(checks, done[at], end=walked.end) for at in late]

@@ -13,8 +13,8 @@ from mqindex.health import Text
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.catalogue import OffsetKinds
-from mqindex.rocketmq.checks.config_files import CONFIG_FILES, config_findings, is_there
-from mqindex.rocketmq.checks.start_files import is_log_file, listed, message_at, number_of
+from mqindex.rocketmq.checks.start.config_files import CONFIG_FILES, config_findings, is_there
+from mqindex.rocketmq.checks.start.start_files import is_log_file, listed, message_at, number_of
 from mqindex.rocketmq.metadata.checkpoint import CHECKPOINT_SIZE, LATEST_TIME, Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.options import StoreOptions

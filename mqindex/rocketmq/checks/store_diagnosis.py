@@ -17,15 +17,15 @@ from mqindex.engines.tasks import run_one
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, store
 from mqindex.rocketmq.checks.check import Checked
-from mqindex.rocketmq.checks.compaction_lack import CompactionLack, find_lacks
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, check_files, conclude
 from mqindex.rocketmq.checks.entry_check import EntryRun, EntryStretch
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
-from mqindex.rocketmq.checks.log_cut import checks_crc, with_cuts
-from mqindex.rocketmq.checks.patience import Patience
-from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis, diagnose_queues
-from mqindex.rocketmq.checks.recovery import NOT_KNOWN, Recovery, recoveries
-from mqindex.rocketmq.checks.unknown import find_unknown_tags
+from mqindex.rocketmq.checks.queues.compaction_lack import CompactionLack, find_lacks
+from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis, diagnose_queues
+from mqindex.rocketmq.checks.start.log_cut import checks_crc, with_cuts
+from mqindex.rocketmq.checks.start.recovery import NOT_KNOWN, Recovery, recoveries
+from mqindex.rocketmq.checks.waiting import Waiting
+from mqindex.rocketmq.checks.wanted_settings import find_unknown_tags
 from mqindex.rocketmq.log.dledger import refuse_entries_after
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.survey import Survey, survey_again
@@ -73,7 +73,7 @@ def diagnose_store(
         look(_by_other_tags(engine, walked, left), newest=False)
     conclusion = partial(conclude, engine, findings=list(walked.findings), reads=reads, split_size=split_size, out=out)
     index = conclusion(walked.survey, checked)
-    patience = Patience(engine, walked.survey)
+    patience = Waiting(engine, walked.survey)
     while patience.waits(_not_yet_indexed(index)):
         look(set(), newest=True)
         index = conclusion(walked.survey, checked)

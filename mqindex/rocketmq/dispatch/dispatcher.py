@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 
 
-class Stretch:
+class DispatchBuffer:
     """Entries and units that follow each other in a log, copied into memory that is used again.
 
     Attributes
@@ -143,7 +143,7 @@ class Dispatcher:
             if (first := self._number_of.setdefault(name, number)) != number:
                 self._twins[number] = first
 
-    def put(self, stretch: Stretch) -> None:
+    def put(self, stretch: DispatchBuffer) -> None:
         """Put what follows. After an exception index and queues may differ."""
         self._put_entries(stretch.entries)
         self._put_units(stretch.units)

@@ -1,7 +1,7 @@
 """Dispatch: from a commit log into consume queues and index, once or following a log that grows.
 
 ```
-commit log ── GrowingLog ──▶ Stretch: entries ──▶ Dispatcher ──▶ IndexService
+commit log ── GrowingLog ──▶ DispatchBuffer: entries ──▶ Dispatcher ──▶ IndexService
                                       units                  └─▶ ConsumeQueueTable
 ```
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from mqindex._native.owner import Owner
 from mqindex.engines.workers import Workers
 from mqindex.files.closable import Closable
-from mqindex.rocketmq.dispatch.dispatcher import Dispatcher, Stretch
+from mqindex.rocketmq.dispatch.dispatcher import DispatchBuffer, Dispatcher
 from mqindex.rocketmq.log.growing_log import SETTLE_SECONDS, GrowingLog
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
@@ -117,7 +117,7 @@ class Reput(Closable):
         self._dispatcher = Dispatcher(
             index, queues, self._table, start=start, indexed=indexed, batch_topics=batch_topics
         )
-        self._read, self._spare = Stretch(), Stretch()
+        self._read, self._spare = DispatchBuffer(), DispatchBuffer()
         self._putting = _Putting(self._dispatcher)
         self._start = start
         self._owner = Owner()
@@ -261,7 +261,7 @@ class _Putting:
         self._workers: Workers | None = None
         self._error: BaseException | None = None  # nothing is put after a hole
 
-    def begin(self, stretch: Stretch) -> None:
+    def begin(self, stretch: DispatchBuffer) -> None:
         """Put a stretch; the one before was waited for."""
         if self._workers is None:
             self._workers = Workers(1, "mqindex-put")
@@ -285,7 +285,7 @@ class _Putting:
             self._workers.close(cancel=False)
             self._workers = None
 
-    def _put(self, stretch: Stretch) -> None:
+    def _put(self, stretch: DispatchBuffer) -> None:
         try:
             self._dispatcher.put(stretch)
         except BaseException as error:

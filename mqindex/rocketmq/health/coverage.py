@@ -11,8 +11,8 @@ from mqindex.health import a_day
 from mqindex.report import Finding, Report
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.log_check import LogRun
+from mqindex.rocketmq.checks.queues.unit_check import QueueRun
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis
-from mqindex.rocketmq.checks.unit_check import QueueRun
 
 _LISTED = 1000
 _STALE = {

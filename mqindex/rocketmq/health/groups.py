@@ -12,7 +12,7 @@ from mqindex.errors import MQIndexError, reason
 from mqindex.health import Text
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
+from mqindex.rocketmq.queue.batch.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.rocksdb import refuse_config_in_rocksdb

@@ -22,16 +22,16 @@ from mqindex.files.file_maps import FileMaps
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
-from mqindex.rocketmq.log.log_appender import AppendMessagesResult, LogAppender
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, last_file_with_frames
 from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
 from mqindex.rocketmq.log.log_scan import DamagedStretch, end_of_file, require_whole, scan_file
-from mqindex.rocketmq.log.log_writer import LogWriter
 from mqindex.rocketmq.log.message import Message, read_message
 from mqindex.rocketmq.log.message_columns import MessageColumns
-from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage, require_message
-from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
+from mqindex.rocketmq.log.writing.log_appender import AppendMessagesResult, LogAppender
+from mqindex.rocketmq.log.writing.log_writer import LogWriter
+from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage, require_message
+from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import StoreOptions, given_directories, store_options
 from mqindex.rocketmq.settings import Config
 from mqindex.rocketmq.wrong_place import refuse_other_place, refuse_strangers

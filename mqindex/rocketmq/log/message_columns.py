@@ -25,8 +25,8 @@ from mqindex._native.pieces import (
 from mqindex._words import plural
 from mqindex.columns.columns import StringColumn
 from mqindex.columns.numbers import int64s, times
-from mqindex.rocketmq.log.message_encoder import NewMessage, properties_block, refused
-from mqindex.rocketmq.log.write_rules import WriteRules
+from mqindex.rocketmq.log.writing.message_encoder import NewMessage, properties_block, refused
+from mqindex.rocketmq.log.writing.write_rules import WriteRules
 
 MessageColumns: TypeAlias = Any
 """A mapping of names to columns or single values, a `Columns`, an Arrow, polars or pandas table, or `NewMessage`s."""

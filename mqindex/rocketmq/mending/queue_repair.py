@@ -15,12 +15,12 @@ from mqindex.engines import Engine
 from mqindex.files import disk
 from mqindex.files.exchange import Change
 from mqindex.files.sparse import SparseFile
-from mqindex.rocketmq.checks.checked_queue import CheckedQueue
-from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
+from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue
+from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.pipeline import queue_stages
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, queue_space
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueBatch
-from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, Stretch, cut, extract
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, LogRange, cut, extract
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.store import names_in
 
@@ -92,7 +92,7 @@ def mend_queues(
     stop = found.spans[-1].stop if found.spans else 0
     splits = cut(
         found.spans,
-        Stretch(found.min_phy_offset, stop),
+        LogRange(found.min_phy_offset, stop),
         SPLIT_SIZE,
         tags=found.tags,
         out=scratch,

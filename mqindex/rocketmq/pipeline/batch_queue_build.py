@@ -16,8 +16,8 @@ from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.pipeline.queue_build import PlacedFile
-from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, batch_units, lives
-from mqindex.rocketmq.queue.old_batch_queue import OldBatchQueue
+from mqindex.rocketmq.queue.batch.batch_units import BATCH_UNIT, BatchUnits, batch_units, lives
+from mqindex.rocketmq.queue.batch.old_batch_queue import OldBatchQueue
 from mqindex.rocketmq.queue.unit_places import NO_ODDITIES
 
 

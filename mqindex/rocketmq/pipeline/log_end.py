@@ -18,7 +18,7 @@ from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import Damage, LogSpan, drained
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.log.log_scan import end_of_file
-from mqindex.rocketmq.pipeline.splits import Stretch, cut, extract
+from mqindex.rocketmq.pipeline.splits import LogRange, cut, extract
 from mqindex.rocketmq.pipeline.survey import Survey
 
 _BLOCK = 1 << 24
@@ -29,7 +29,7 @@ def fix_log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey,
     if not found.spans:
         return found, []
     last = found.spans[-1]
-    splits = cut([last], Stretch(last.file_start, last.stop), split_size, tags=found.tags, out=None)
+    splits = cut([last], LogRange(last.file_start, last.stop), split_size, tags=found.tags, out=None)
     (extracted,) = extract(engine, [splits], name="find the log's end")
     if extracted.fault is None:
         return found, []

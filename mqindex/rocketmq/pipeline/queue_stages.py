@@ -27,7 +27,7 @@ from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.pipeline.batch_queue_build import BatchQueueBuilder
 from mqindex.rocketmq.pipeline.queue_build import NO_EXT, QueueBuilder
-from mqindex.rocketmq.queue.old_batch_queue import OldBatchQueue
+from mqindex.rocketmq.queue.batch.old_batch_queue import OldBatchQueue
 from mqindex.rocketmq.queue.old_queue import OldQueue
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules

@@ -24,7 +24,7 @@ _TASKS = 24  # of a long log at least
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LogRange:
     """Frames that begin in [start, stop) of the whole log; `start` is a frame's start or that of a file."""
 
     start: int
@@ -108,7 +108,7 @@ def split_size_for(log_bytes: int) -> int:
 
 def cut(
     spans: Iterable[LogSpan],
-    stretch: Stretch,
+    stretch: LogRange,
     split_size: int,
     *,
     tags: Tags,

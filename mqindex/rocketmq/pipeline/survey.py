@@ -23,9 +23,9 @@ from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, data_end, last_file_with_frames
 from mqindex.rocketmq.options import StoreOptions, store_options
 from mqindex.rocketmq.pipeline.log_gone import find_log_gone, find_perhaps_gone, first_phy_offsets
-from mqindex.rocketmq.pipeline.queue_survey import QueueSurvey, survey_queues
-from mqindex.rocketmq.pipeline.version_survey import (
-    Version,
+from mqindex.rocketmq.pipeline.surveys.queue_survey import QueueSurvey, survey_queues
+from mqindex.rocketmq.pipeline.surveys.version_survey import (
+    InferredVersion,
     log_traces,
     refuse_unread,
     survey_version,
@@ -52,7 +52,7 @@ class Survey:
     index_files: tuple[str, ...]
     geometry: Value
     geometry_known: bool
-    version: Version
+    version: InferredVersion
     unclean: bool
     findings: tuple[Finding, ...]
     queues: QueueSurvey

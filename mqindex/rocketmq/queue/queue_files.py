@@ -96,7 +96,7 @@ def file_size_of(files: list[LogFile], unit_size: int) -> int | None:
     return -(-size // unit_size) * unit_size
 
 
-class Stretch(NamedTuple):
+class FileUnits(NamedTuple):
     """Units of one file: positions [start, stop) of its bytes `buf`, whose first unit has the number `first`."""
 
     buf: Any
@@ -144,7 +144,7 @@ class UnitFiles:
         """The index of the last file that begins with `unit` or before it; -1: none."""
         return bisect_right(self._firsts, unit) - 1
 
-    def stretches(self, start: int, stop: int) -> Iterator[Stretch]:
+    def stretches(self, start: int, stop: int) -> Iterator[FileUnits]:
         """The units [start, stop) file by file; those that no file holds are left out."""
         for n in range(max(self.index_of(start), 0), len(self.files)):
             first = self._firsts[n]
@@ -153,7 +153,7 @@ class UnitFiles:
             mapped, places = self._open(self.files[n])
             low, high = max(start - first, 0), min(stop - first, places)
             if mapped is not None and low < high:
-                yield Stretch(mapped.map, first, low, high)
+                yield FileUnits(mapped.map, first, low, high)
 
     def end(self, valid: Callable[[Any, int, int], int], known: int | None = None) -> End:
         """The end by the broker's rule of recovery.

@@ -12,7 +12,7 @@ from mqindex._native.consume_queue import decode_units, select_tags
 from mqindex._native.numbers import whole_number
 from mqindex.columns.limits import several
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS
-from mqindex.rocketmq.queue.queue_files import Stretch
+from mqindex.rocketmq.queue.queue_files import FileUnits
 from mqindex.rocketmq.queue.queue_units import tag_hash
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class TagsCodes:
         resolved = self.resolved(codes)
         return np.isin(resolved.astype(np.int32), wanted) | (resolved <= MAX_EXT_ADDRESS)
 
-    def passing(self, part: Stretch, wanted: _Hashes) -> _Ints:
+    def passing(self, part: FileUnits, wanted: _Hashes) -> _Ints:
         """The positions in a stretch of the units that a filter lets pass."""
         positions = select_tags(part.buf, part.start, part.stop, wanted)
         if self._ext is None or not len(positions):

@@ -26,12 +26,12 @@ from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.message import Message
 from mqindex.rocketmq.log.message_columns import MessageColumns
-from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage, require_message
+from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage, require_message
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig, read_topic_configs
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
-from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
+from mqindex.rocketmq.queue.batch.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_names import QueueName, given_queue

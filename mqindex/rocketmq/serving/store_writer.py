@@ -21,7 +21,7 @@ from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.whole_file import have_file
 from mqindex.rocketmq import store
-from mqindex.rocketmq.checks.compaction import compacted_topics
+from mqindex.rocketmq.checks.start.compaction import compacted_topics
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
@@ -34,8 +34,8 @@ from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
 from mqindex.rocketmq.log.log_files import last_file_with_frames
 from mqindex.rocketmq.log.log_recovery import recovered_end
 from mqindex.rocketmq.log.message_columns import MessageColumns, message_batches
-from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage
-from mqindex.rocketmq.log.write_rules import flush_rules, write_rules
+from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage
+from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import StoreOptions, parse_delay_levels
 from mqindex.rocketmq.pipeline.parts import check_parts
 from mqindex.rocketmq.pipeline.survey import (
@@ -47,7 +47,7 @@ from mqindex.rocketmq.pipeline.survey import (
     survey,
     survey_in_place,
 )
-from mqindex.rocketmq.queue.batch_consume_queue import batch_queue_end
+from mqindex.rocketmq.queue.batch.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.repair import repair_store
 from mqindex.rocketmq.rocksdb import refuse_queues_in_rocksdb

@@ -16,7 +16,7 @@ from mqindex._words import plural
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_files import holes
-from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
+from mqindex.rocketmq.queue.batch.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.consume_queue_table import list_queues

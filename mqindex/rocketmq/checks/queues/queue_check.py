@@ -20,7 +20,7 @@ from mqindex.files.sparse import SparseFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.brokers import DIRECTORIES_STOP, EMPTY_FILES_STOP, EVERY, follows
-from mqindex.rocketmq.checks.start_files import begins_without_unit
+from mqindex.rocketmq.checks.start.start_files import begins_without_unit
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -50,7 +50,7 @@ class QueueCheck(NamedTuple):
 
 
 @dataclass(slots=True)
-class QueueChecked:
+class ReadQueue:
     """`min_offset` and `max_offset`: the places from the first file's begin, after the last unit that is valid.
 
     `reach`: the greatest phy offset that a unit has beyond the log's end; -1: none has.
@@ -66,13 +66,13 @@ class QueueChecked:
     reach: int = -1
 
 
-def check_queue(check: QueueCheck) -> QueueChecked:
+def check_queue(check: QueueCheck) -> ReadQueue:
     """Check one queue's directory, without the files that a broker deletes meanwhile."""
     return read_again(lambda: _check_queue(check))
 
 
-def _check_queue(check: QueueCheck) -> QueueChecked:
-    checked = QueueChecked(check.topic, check.queue_id)
+def _check_queue(check: QueueCheck) -> ReadQueue:
+    checked = ReadQueue(check.topic, check.queue_id)
     files, skipped = queue_files(check.path, QUEUE_UNIT_SIZE)
     checked.findings += file_findings(files, skipped, check.file_size, check.broker)
     checked.files = len(files)
@@ -137,7 +137,7 @@ def _holes(files: Sequence[LogFile]) -> list[Finding]:
 class _Places:
     """What is at the places of a queue that no message of the log has."""
 
-    def __init__(self, check: QueueCheck, files: list[LogFile], checked: QueueChecked) -> None:
+    def __init__(self, check: QueueCheck, files: list[LogFile], checked: ReadQueue) -> None:
         self._check, self._files, self._checked = check, files, checked
         self._next_place = check.ranges[-1][1] if check.ranges else None  # the place after the log's last unit
         self._seen: dict[Kind, tuple[int, str, int, int]] = {}  # kind: how many, path, at, phy offset of the first

@@ -16,7 +16,7 @@ from mqindex.engines.tasks import run_one
 from mqindex.files.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks.log_check import Walked
-from mqindex.rocketmq.checks.recovery import LARGE_BLANK, NEGATIVE_BLANK, Recovery
+from mqindex.rocketmq.checks.start.recovery import LARGE_BLANK, NEGATIVE_BLANK, Recovery
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan, Tags, drained
 from mqindex.rocketmq.options import StoreOptions
 

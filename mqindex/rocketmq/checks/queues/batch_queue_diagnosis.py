@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.checks.batch_queue_check import (
+from mqindex.rocketmq.checks.log_check import Walked
+from mqindex.rocketmq.checks.queues.batch_queue_check import (
     BatchCheck,
     BatchLook,
     BatchLooked,
@@ -20,9 +21,8 @@ from mqindex.rocketmq.checks.batch_queue_check import (
     look_at_batches,
     put_together,
 )
-from mqindex.rocketmq.checks.checked_queue import CheckedQueue, lost_stretches, spoils
-from mqindex.rocketmq.checks.log_check import Walked
-from mqindex.rocketmq.checks.patience import Patience
+from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, lost_stretches, spoils
+from mqindex.rocketmq.checks.waiting import Waiting
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -47,7 +47,7 @@ def compare_all_batches(engine: Engine, walked: Walked, present: Sequence[QueueN
     """Compare the units of the batch queues that are `present` with the log; nothing is written."""
     topics = walked.survey.queues.batch_topics
     ranges = list(walked.stretches_of(lambda queue: queue.topic in topics and queue.units > 0))
-    patience = Patience(engine, walked.survey)
+    patience = Waiting(engine, walked.survey)
     while True:
         compared = _compared(engine, walked, present, ranges)
         if not patience.waits(sum(map(_absent, compared.runs.values()))):

@@ -25,7 +25,7 @@ from mqindex.rocketmq.brokers import (
     RECOVERS_FROM_OFFSET,
     RECOVERS_FROM_QUEUES,
 )
-from mqindex.rocketmq.checks.start_files import (
+from mqindex.rocketmq.checks.start.start_files import (
     Entry,
     MessageHead,
     checkpoint_of,
@@ -39,7 +39,7 @@ from mqindex.rocketmq.log.log_recovery import RECOVERED_FILES
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.survey import Survey
-from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
+from mqindex.rocketmq.queue.batch.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import is_rocksdb

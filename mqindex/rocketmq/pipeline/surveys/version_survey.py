@@ -41,7 +41,7 @@ from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogSpan, Tags
 from mqindex.rocketmq.log.log_scan import first_frame
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.pipeline.tags_survey import IndexedTags
+from mqindex.rocketmq.pipeline.surveys.tags_survey import IndexedTags
 
 _SAMPLE_BYTES = 4 << 20
 _TRACES: Final = {  # what is in the root, and the rule by which a broker makes it
@@ -53,7 +53,7 @@ _SEPARATOR = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class InferredVersion:
     """`broker`: as far as it is known; `newest`: that in words. `tags`: where TAGS gave entries, by who was there."""
 
     broker: Broker
@@ -101,7 +101,7 @@ def survey_version(
     pair: Geometry,
     traces: LogTraces,
     unread: list[OSError],
-) -> Version:
+) -> InferredVersion:
     """The version given, else the one that the files show, else the rules before 5.4, which are then not `known`.
 
     `unread` gets the errors of index files that could not be read.
@@ -112,8 +112,12 @@ def survey_version(
 
 
 def version_again(
-    version: Version, spans: Sequence[LogSpan], index_files: Sequence[str], pair: Geometry, doubtful: Set[int] | None
-) -> Version:
+    version: InferredVersion,
+    spans: Sequence[LogSpan],
+    index_files: Sequence[str],
+    pair: Geometry,
+    doubtful: Set[int] | None,
+) -> InferredVersion:
     """The same, after another look at index files, by their numbers, that differ from the log by it; None: at those
     whose ends do.
 
@@ -135,10 +139,10 @@ def refuse_unread(unread: Iterable[OSError]) -> None:
         raise OSError(error.errno, f"{error.strerror}; {hint}", error.filename) from error
 
 
-def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> Version:
+def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> InferredVersion:
     given = options.value("broker_version")
     if given is not None:
-        return Version(options.broker, given)
+        return InferredVersion(options.broker, given)
     trace, rule = _trace_of_5(options.root, traces) or (None, EVERY)
     least = numbers_of(rule.since or "0")
     tags = numbers_of(str(TAGS_INDEXED.since))
@@ -146,16 +150,17 @@ def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> V
     if shown is None and least < tags and traces.no_separator:
         begin, end = map(numbers_of, UNSEPARATED.thresholds)
         source = "inferred from the properties of the newest messages"
-        return Version(Broker(max(begin, least), end), Value("5.0 or 5.1" if least else "before 5.2", source))
+        return InferredVersion(Broker(max(begin, least), end), Value("5.0 or 5.1" if least else "before 5.2", source))
     if shown is not None and not shown[0]:
         source = f"inferred from {os.path.basename(shown[1])}"
-        return Version(Broker(least, tags), Value("5.0 to 5.3" if least else "before 5.4", source))
+        return InferredVersion(Broker(least, tags), Value("5.0 to 5.3" if least else "before 5.4", source))
     if shown is not None or least >= tags:
         source = f"inferred from {os.path.basename(shown[1]) if shown else f'{trace}/'}"
-        return Version(Broker(max(least, tags)), Value("5.4 or newer", source))
+        return InferredVersion(Broker(max(least, tags)), Value("5.4 or newer", source))
     if least:
-        return Version(Broker(least), Value("5.0 or newer", f"inferred from {trace}; the rules before 5.4 are applied"))
-    return Version(Broker(), Value("unknown", "nothing shows it; the rules before 5.4 are applied"))
+        source = f"inferred from {trace}; the rules before 5.4 are applied"
+        return InferredVersion(Broker(least), Value("5.0 or newer", source))
+    return InferredVersion(Broker(), Value("unknown", "nothing shows it; the rules before 5.4 are applied"))
 
 
 def _trace_of_5(root: str, traces: LogTraces) -> tuple[str, Rule] | None:

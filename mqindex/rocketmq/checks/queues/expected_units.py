@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.checks.unit_check import QueueRun, UnitDifference, joined
+from mqindex.rocketmq.checks.queues.unit_check import QueueRun, UnitDifference, joined
 from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, fits_hole

@@ -1,4 +1,4 @@
-"""Patience with a broker that writes: what is in its log already reaches its queues and its index a moment later."""
+"""Waiting with a broker that writes: what is in its log already reaches its queues and its index a moment later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mqindex.rocketmq.pipeline.survey import Survey
 _WAIT, _BETWEEN_LOOKS, _LOOKS = 10, 0.1, 30  # seconds; looks without progress: a broker may be short of processors
 
 
-class Patience:
+class Waiting:
     """Another look is worth it while a broker writes, and while less is missing from time to time; ten seconds long.
 
     found : a store whose log's end was fixed, so that what is missing cannot get more.

@@ -19,7 +19,7 @@ from mqindex.files.file_maps import FileMaps
 from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
-from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, are_valid
+from mqindex.rocketmq.queue.batch.batch_units import BATCH_UNIT, BatchUnits, are_valid
 from mqindex.rocketmq.queue.queue_files import UnitFiles
 from mqindex.rocketmq.queue.queue_names import name_problem
 from mqindex.rocketmq.queue.queue_times import Boundary

@@ -16,11 +16,11 @@ from mqindex.errors import FileStateError, GeometryError
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
-from mqindex.rocketmq.checks.queue_diagnosis import QueueDiagnosis
-from mqindex.rocketmq.checks.unit_check import joined
+from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
+from mqindex.rocketmq.checks.queues.unit_check import joined
 from mqindex.rocketmq.layout import BATCH_FILE_SIZE, EXT_FILE_SIZE, HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, FileWalk, drained
-from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Stretch, cut
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, LogRange, cut
 from mqindex.rocketmq.pipeline.stages import Split
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -166,7 +166,7 @@ def find_unknown_tags(engine: Engine, index: Diagnosis) -> list[Finding]:
     return said
 
 
-def tags_matter(engine: Engine, found: Survey, stretches: Iterable[Stretch]) -> bool:
+def tags_matter(engine: Engine, found: Survey, stretches: Iterable[LogRange]) -> bool:
     """Whether a message of these stretches gives one entry more from 5.4 on."""
     splits = [
         split for stretch in stretches for split in cut(found.spans, stretch, SPLIT_SIZE, tags=ALL_TAGS, out=None)

@@ -38,25 +38,32 @@ from mqindex.rocketmq.brokers import (
     WAITS_FOR_DISPATCH,
     WAITS_IF_TOLD,
 )
-from mqindex.rocketmq.checks import start_files
-from mqindex.rocketmq.checks.compaction import (
+from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
+from mqindex.rocketmq.checks.start import start_files
+from mqindex.rocketmq.checks.start.compaction import (
     compaction_faults,
     compaction_is_on,
     compaction_not_compared,
 )
-from mqindex.rocketmq.checks.config_files import (
+from mqindex.rocketmq.checks.start.config_files import (
     CONFIG_FILES,
     TIMER_METRICS,
     config_findings,
     no_config_directory,
     refusals,
 )
-from mqindex.rocketmq.checks.recovery import Recovery, needs_offset, reach_of_queues
-from mqindex.rocketmq.checks.rocksdb_files import rocksdb_faults
-from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
-from mqindex.rocketmq.checks.start_files import NO_FILE, Entry, begins_without_unit, is_log_file, listed, number_of
-from mqindex.rocketmq.checks.start_look import Started, StartLook
-from mqindex.rocketmq.checks.timer_files import timer_faults, timers_are_on
+from mqindex.rocketmq.checks.start.recovery import Recovery, needs_offset, reach_of_queues
+from mqindex.rocketmq.checks.start.rocksdb_files import rocksdb_faults
+from mqindex.rocketmq.checks.start.start_files import (
+    NO_FILE,
+    Entry,
+    begins_without_unit,
+    is_log_file,
+    listed,
+    number_of,
+)
+from mqindex.rocketmq.checks.start.start_look import Started, StartLook
+from mqindex.rocketmq.checks.start.timer_files import timer_faults, timers_are_on
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.pipeline.survey import Survey

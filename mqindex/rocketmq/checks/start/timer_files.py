@@ -16,8 +16,8 @@ from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.broker_values import NUMBERS
-from mqindex.rocketmq.checks.config_files import no_config_directory
-from mqindex.rocketmq.checks.start_files import NO_FILE, Entry, listed, log_file_size, not_a_file
+from mqindex.rocketmq.checks.start.config_files import no_config_directory
+from mqindex.rocketmq.checks.start.start_files import NO_FILE, Entry, listed, log_file_size, not_a_file
 from mqindex.rocketmq.options import StoreOptions
 
 _WHEEL_SIZE: Final = 7 * 24 * 3600 * 2 * 32  # slots of a week, twice, whatever timerPrecisionMs is

@@ -20,8 +20,8 @@ from mqindex.errors import CorruptIndexError
 from mqindex.files import disk, lock
 from mqindex.kafka import catalogue
 from mqindex.kafka.brokers import AFTER_RAFT, CHECKPOINT_STOPS, NUMBER_STOPS, RAFT, STRAY_STOPS, TOPIC_IDS, follows
-from mqindex.kafka.checks.start_ids import id_text, missing_property, topic_id_of, wrong_property
-from mqindex.kafka.checks.start_rights import shut_files
+from mqindex.kafka.checks.start.start_ids import id_text, missing_property, topic_id_of, wrong_property
+from mqindex.kafka.checks.start.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
 from mqindex.kafka.partition.log_dir import (

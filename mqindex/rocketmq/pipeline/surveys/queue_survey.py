@@ -12,8 +12,8 @@ from mqindex.report import Finding, Value
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.pipeline.delay_survey import delay_levels, seen_delays
 from mqindex.rocketmq.pipeline.queue_stages import BatchTopics
+from mqindex.rocketmq.pipeline.surveys.delay_survey import delay_levels, seen_delays
 from mqindex.rocketmq.queue.queue_files import queue_file_paths, subdirectories
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC, QueueRules, queue_rules
 from mqindex.rocketmq.rocksdb import config_in_rocksdb, queues_in_rocksdb

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from mqindex._native.log_writer import Frames
 from mqindex.errors import CapacityError, FileStateError
 from mqindex.files.fork_lock import new_lock
-from mqindex.rocketmq.log.flush import FlushThread
-from mqindex.rocketmq.log.log_writer import BLANK_SIZE, LogWriter
 from mqindex.rocketmq.log.message_columns import MessageColumns, measured_frames
-from mqindex.rocketmq.log.message_encoder import AppendMessageResult, NewMessage, encode_message
-from mqindex.rocketmq.log.write_rules import FlushRules, WriteRules
+from mqindex.rocketmq.log.writing.flush import FlushThread
+from mqindex.rocketmq.log.writing.log_writer import BLANK_SIZE, LogWriter
+from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage, encode_message
+from mqindex.rocketmq.log.writing.write_rules import FlushRules, WriteRules
 
 _BUFFER = 2 << 20  # of frames, half of it for each of two threads: it stays in their caches
 

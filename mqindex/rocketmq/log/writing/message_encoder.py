@@ -12,7 +12,7 @@ from mqindex._native.numbers import int64, milliseconds, whole_number
 from mqindex.columns.keys import text_of
 from mqindex.errors import CapacityError, MQIndexError
 from mqindex.rocketmq.brokers import LONG_TOPICS
-from mqindex.rocketmq.log.write_rules import WriteRules, host_bytes
+from mqindex.rocketmq.log.writing.write_rules import WriteRules, host_bytes
 
 PUT_OK: Final = "PUT_OK"
 _TRANSIENT = "__RMQ.TRANSIENT."  # names that begin so are never stored

@@ -14,7 +14,13 @@ from mqindex.kafka.brokers import ONE_BYTE_OF_VERSION
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.partition_check import gaps
 from mqindex.kafka.checks.segment_check import CheckedSegment
-from mqindex.kafka.checks.start_check import HIGH_WATERMARKS, NO_INDEX_FILE, RECOVERY_POINTS, StartFiles, look_at_start
+from mqindex.kafka.checks.start.start_check import (
+    HIGH_WATERMARKS,
+    NO_INDEX_FILE,
+    RECOVERY_POINTS,
+    StartFiles,
+    look_at_start,
+)
 from mqindex.kafka.checks.transaction_check import refused_entry
 from mqindex.kafka.index.transaction_index import AbortedTxn, is_refused_version
 from mqindex.kafka.layout import IndexKind

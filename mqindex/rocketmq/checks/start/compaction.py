@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from mqindex.errors import FormatError
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
-from mqindex.rocketmq.checks.start_files import Entry, listed
+from mqindex.rocketmq.checks.start.start_files import Entry, listed
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import subdirectories

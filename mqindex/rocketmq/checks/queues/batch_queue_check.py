@@ -23,13 +23,13 @@ from mqindex.errors import MQIndexError
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.checks.queue_check import file_findings
+from mqindex.rocketmq.checks.queues.queue_check import file_findings
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk, units_of
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
-from mqindex.rocketmq.queue.batch_consume_queue import BatchConsumeQueue
-from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, are_valid, batch_units, lives
+from mqindex.rocketmq.queue.batch.batch_consume_queue import BatchConsumeQueue
+from mqindex.rocketmq.queue.batch.batch_units import BATCH_UNIT, BatchUnits, are_valid, batch_units, lives
 from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import QueueRules

@@ -10,8 +10,8 @@ from mqindex._rules import Rule
 from mqindex.files import lock
 from mqindex.report import Finding, Obstacle, Start
 from mqindex.rocketmq.brokers import TAGS_INDEXED
-from mqindex.rocketmq.checks.recovery import NOT_KNOWN, Recovery, recoveries
-from mqindex.rocketmq.checks.start_files import Entry
+from mqindex.rocketmq.checks.start.recovery import NOT_KNOWN, Recovery, recoveries
+from mqindex.rocketmq.checks.start.start_files import Entry
 from mqindex.rocketmq.pipeline.survey import Survey
 
 

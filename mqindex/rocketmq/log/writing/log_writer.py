@@ -19,7 +19,7 @@ from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_recovery import zero_range
-from mqindex.rocketmq.log.new_log_file import SpareFile, allocate_file, create_log_file
+from mqindex.rocketmq.log.writing.new_log_file import SpareFile, allocate_file, create_log_file
 
 BLANK_SIZE = 8
 _STRETCH = 64 << 20  # bytes between two checks for signals

@@ -13,17 +13,17 @@ from mqindex.engines.tasks import run_one
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.brokers import BATCH_QUEUES, follows
-from mqindex.rocketmq.checks import queue_check
-from mqindex.rocketmq.checks.batch_queue_diagnosis import compare_all_batches, judge_batches
-from mqindex.rocketmq.checks.checked_queue import CheckedQueue, lost_stretches, spoils
-from mqindex.rocketmq.checks.deleted_topics import deleted_topics, without_queues
-from mqindex.rocketmq.checks.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
-from mqindex.rocketmq.checks.queue_check import QueueCheck, QueueChecked
+from mqindex.rocketmq.checks.queues import queue_check
+from mqindex.rocketmq.checks.queues.batch_queue_diagnosis import compare_all_batches, judge_batches
+from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, lost_stretches, spoils
+from mqindex.rocketmq.checks.queues.deleted_topics import deleted_topics, without_queues
+from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, gather_expected
+from mqindex.rocketmq.checks.queues.queue_check import QueueCheck, ReadQueue
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
-from mqindex.rocketmq.pipeline.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.pipeline.surveys.queue_survey import queues_elsewhere
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.rocksdb import is_rocksdb
@@ -172,7 +172,7 @@ def _check(
 # ---- what to make of it
 
 
-def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None, end: int) -> CheckedQueue:
+def _judged(found: Survey, looked: ReadQueue, expected: ExpectedUnits | None, end: int) -> CheckedQueue:
     """`end`: where the log's frames end by now."""
     written = looked.reach < end  # units beyond the end that was fixed are of messages written since
     findings = [one for one in looked.findings if not (written and one.kind == catalogue.QUEUE_BEYOND_LOG.name)]
@@ -195,7 +195,7 @@ def _judged(found: Survey, looked: QueueChecked, expected: ExpectedUnits | None,
     )
 
 
-def _all_expired(found: Survey, looked: QueueChecked) -> Finding:
+def _all_expired(found: Survey, looked: ReadQueue) -> Finding:
     path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
     expected = f"min offset {looked.max_offset}"
     return catalogue.QUEUE_MIN_OFFSET_STALE.finding(path, expected=expected, got=looked.min_offset)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from mqindex.files.sparse import SparseFile
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
-from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, BatchUnits, are_valid
+from mqindex.rocketmq.queue.batch.batch_units import BATCH_UNIT, BatchUnits, are_valid
 from mqindex.rocketmq.queue.queue_files import queue_files
 
 _AT_ONCE = 1 << 16

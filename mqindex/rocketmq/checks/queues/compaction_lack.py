@@ -24,19 +24,19 @@ from mqindex.engines.tasks import run_one
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.checks.compaction import (
+from mqindex.rocketmq.checks.log_check import Walked
+from mqindex.rocketmq.checks.start.compaction import (
     compacted_queues,
     compacted_topics,
     queue_path,
 )
-from mqindex.rocketmq.checks.log_check import Walked
-from mqindex.rocketmq.checks.recovery import Recovery, reach_of_queues
-from mqindex.rocketmq.checks.start_files import is_log_file, listed
+from mqindex.rocketmq.checks.start.recovery import Recovery, reach_of_queues
+from mqindex.rocketmq.checks.start.start_files import is_log_file, listed
 from mqindex.rocketmq.log.log_columns import as_columns
 from mqindex.rocketmq.log.log_entries import FileWalk, units_of
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.pipeline.survey import Survey
-from mqindex.rocketmq.queue.batch_units import BATCH_UNIT, are_valid
+from mqindex.rocketmq.queue.batch.batch_units import BATCH_UNIT, are_valid
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 

@@ -6,7 +6,7 @@ import threading
 import time
 
 from mqindex._native.group_commit import GroupCommit
-from mqindex.rocketmq.log.write_rules import FlushRules
+from mqindex.rocketmq.log.writing.write_rules import FlushRules
 
 _PAGE = 4096
 

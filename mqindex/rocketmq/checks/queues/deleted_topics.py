@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mqindex.errors import FormatError
-from mqindex.rocketmq.checks.unit_check import QueueRun
+from mqindex.rocketmq.checks.queues.unit_check import QueueRun
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.metadata.topic_configs import TopicTable, read_topic_table
 from mqindex.rocketmq.options import StoreOptions

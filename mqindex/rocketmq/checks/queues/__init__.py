@@ -1,0 +1,1 @@
+"""Queues of every kind against the log."""

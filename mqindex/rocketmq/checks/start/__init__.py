@@ -1,0 +1,1 @@
+"""What a broker's next start would do to a store."""

@@ -1,0 +1,1 @@
+"""What appends to a commit log."""

@@ -1,0 +1,1 @@
+"""What the surviving files of a store tell about its settings."""
