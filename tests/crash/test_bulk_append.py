@@ -22,7 +22,7 @@ from mqindex.columns.columns import BinaryColumn
 from mqindex.errors import FileStateError
 from mqindex.files import tmpfile
 from mqindex.rocketmq import CommitLog, NewMessage
-from mqindex.rocketmq.log.writing import log_writer, new_log_file
+from mqindex.rocketmq.log.writing import log_writer
 from tests.reference.commit_log import scan_log
 from tests.reference.rebuild import log_files
 from tests.support.killed import killed
@@ -68,7 +68,7 @@ def test_many_at_once_are_the_bytes_of_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     named: list[str] = []
-    real = new_log_file.create_log_file
+    real = log_writer.create_log_file
 
     def create(path: str, size: int) -> None:
         named.append(path)

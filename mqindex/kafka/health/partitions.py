@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass, field
 from itertools import chain
 from typing import Any, Final
 
@@ -14,22 +15,23 @@ from mqindex.health import Histogram, Text
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Replayed
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.segment_count import CountedSegment, Expanded
-from mqindex.kafka.health.offsets import KnownOffsets
 from mqindex.kafka.health.partition_health import (
     BatchSpan,
     CodecShare,
+    IndexHealth,
     LeaderEpoch,
     OpenTransaction,
     PartitionHealth,
     Producer,
     Producers,
+    SegmentHealth,
     Totals,
     Transactions,
 )
-from mqindex.kafka.health.segments import known, lost_its_times, segment_of
+from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.codecs import CODECS
 from mqindex.kafka.log.log_tally import COUNTS, PRODUCER, STRETCH
-from mqindex.kafka.partition.offset_checkpoint import entry_name
+from mqindex.kafka.partition.offset_checkpoint import Offsets, entry_name, readable_offsets
 
 _STRETCHES, _SEGMENTS, _EPOCHS, _BIGGEST, _LISTED = 200, 200, 100, 20, 20
 _MIB: Final = 1 << 20
@@ -217,3 +219,75 @@ def _producers(counted: Sequence[CountedSegment], counts: Any) -> Producers:
     others = int(counts["other_producers"]["batches"])
     biggest = (Producer(*(int(column[at]) for column in (ids, batches, records, size))) for at in order)
     return Producers(len(ids), others == 0, int(batches.sum()) + others, tuple(biggest))
+
+
+def known(timestamp: int) -> int | None:
+    """A timestamp of the log, None for -1: there is none."""
+    return None if timestamp < 0 else timestamp
+
+
+def segment_of(one: CheckedSegment) -> SegmentHealth:
+    """The health of one segment."""
+    counted = one.counted
+    stretches = np.empty(0, STRETCH) if counted is None else counted.tally.stretches
+    least = [at for at in stretches["min_timestamp"].tolist() if at >= 0]
+    time_index = _index_of(one, IndexKind.TIME)
+    greatest = None if counted is None else known(counted.max_timestamp)
+    modified = None if counted is None else counted.modified
+    return SegmentHealth(
+        base_offset=one.files.base_offset,
+        last_offset=one.log.last_offset,
+        bytes=0 if counted is None else counted.log_bytes,
+        batches=one.log.batches,
+        records=int(stretches["records"].sum()),
+        min_timestamp=min(least, default=None),
+        max_timestamp=greatest,
+        retention_timestamp=greatest if time_index.entries else modified,
+        modified=modified,
+        cut=one.log.cut,
+        refusal=one.log.refusal,
+        offset_index=_index_of(one, IndexKind.OFFSET),
+        time_index=time_index,
+        transaction_index=_index_of(one, IndexKind.TRANSACTION),
+    )
+
+
+def lost_its_times(one: SegmentHealth) -> bool:
+    """Whether its time index has nothing of records that have timestamps."""
+    return one.time_index.state in ("missing", "wrong") and not one.time_index.entries and one.max_timestamp is not None
+
+
+def _index_of(one: CheckedSegment, kind: IndexKind) -> IndexHealth:
+    if one.counted is None:
+        return IndexHealth("unknown", None, None)
+    size = one.counted.index_bytes.get(kind)
+    entries = None if size is None else one.counted.entries.get(kind)
+    if kind in one.fate.wrong:
+        return IndexHealth("wrong" if size is not None else "missing", size, entries)
+    place = one.files.place_of(kind)
+    if any(finding.path == place and finding.severity == "error" for finding in one.findings):
+        return IndexHealth("wrong" if size is not None else "missing", size, entries)
+    if size is None:
+        return IndexHealth("none", None, None)
+    return IndexHealth("differs" if kind in one.differing else "good", size, entries)
+
+
+_CHECKPOINTS: Final = (
+    "log-start-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "replication-offset-checkpoint",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownOffsets:
+    """By the result of `entry_name`. A checkpoint that no broker can read says nothing; verify reports it."""
+
+    log_start: Offsets = field(default_factory=dict)
+    recovery_point: Offsets = field(default_factory=dict)
+    high_watermark: Offsets = field(default_factory=dict)
+
+
+def known_offsets(log_dir: str) -> KnownOffsets:
+    """A task: read the checkpoints."""
+    return KnownOffsets(*(readable_offsets(os.path.join(log_dir, name)) for name in _CHECKPOINTS))

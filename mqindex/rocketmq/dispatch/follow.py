@@ -26,12 +26,13 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce
 from mqindex.errors import StoreInUseError, TruncatedFileError, path_of
+from mqindex.files import disk
 from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.checks.diagnosis import check_files
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
 from mqindex.rocketmq.dispatch.follow_home import FollowHome, settle
-from mqindex.rocketmq.dispatch.follow_repair import mend
 from mqindex.rocketmq.dispatch.outputs import open_outputs
 from mqindex.rocketmq.dispatch.reput import OnReput, Reput, ReputProgress, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
@@ -39,8 +40,13 @@ from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.growing_log import LogChangedError
 from mqindex.rocketmq.log.log_files import list_log_files
 from mqindex.rocketmq.options import StoreArguments, store_options
+from mqindex.rocketmq.pipeline.log_end import fix_log_end
 from mqindex.rocketmq.pipeline.log_gone import find_ends_early
-from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
+from mqindex.rocketmq.pipeline.parts import check_parts
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
+from mqindex.rocketmq.pipeline.survey import survey
+from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable, remove_scraps
+from mqindex.rocketmq.repair import repair_store
 
 _TRIES = 5  # repairs in a row without progress
 _SLOW = 1.0  # seconds of the last flush, after which a note explains why it takes so long
@@ -295,3 +301,30 @@ def _fill(report: FollowReport, reput: Reput, lag_bytes: int) -> None:
     report.phy_offset, report.lag_bytes = done.phy_offset, lag_bytes
     report.store_timestamp = done.store_timestamp or report.store_timestamp
     report.refused += sum(reput.refused.values())
+
+
+_NEWEST = 3  # index files that a changed end of the log reaches
+
+
+def mend(home: FollowHome, engine: Engine) -> bool:
+    """Repair index and queues; False: there are none yet."""
+    if not home.has_files:
+        return False
+    remove_scraps(home.consume_queue)
+    _drop_newest(home, engine)
+    repair_store(home.options, check_parts(None), engine=engine, look_again=False)
+    return True
+
+
+def _drop_newest(home: FollowHome, engine: Engine) -> None:
+    """Remove the newest index files from the first bad one on: then the repair continues as an uninterrupted follower.
+
+    A repair keeps every good file, also one after a bad file, whose gap then gets files that are not full.
+    """
+    found, _ = fix_log_end(engine, survey(home.options), SPLIT_SIZE)
+    count = len(found.index_files)
+    newest = range(max(0, count - _NEWEST), count)
+    checked = check_files(engine, found, newest, deep=False)
+    bad = next((number for number, one in zip(newest, checked, strict=True) if not one.good), count)
+    for path in found.index_files[bad:]:
+        disk.remove(path)

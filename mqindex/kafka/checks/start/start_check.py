@@ -18,10 +18,10 @@ from typing import Final
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk, lock
+from mqindex.files.rights import is_shut, rights
 from mqindex.kafka import catalogue
 from mqindex.kafka.brokers import AFTER_RAFT, CHECKPOINT_STOPS, NUMBER_STOPS, RAFT, STRAY_STOPS, TOPIC_IDS, follows
 from mqindex.kafka.checks.start.start_ids import id_text, missing_property, topic_id_of, wrong_property
-from mqindex.kafka.checks.start.start_rights import shut_files
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
 from mqindex.kafka.partition.log_dir import (
@@ -292,3 +292,39 @@ def _compare_ids(topic: str, found: list[tuple[str, bytes]], look: StartFiles) -
         if each != usual:
             expected = f"{id_text(usual)}, as {plural(count, 'other partition')} of {topic}"
             look.findings.append(catalogue.TOPIC_ID.finding(path, None, "topic_id", expected, id_text(each)))
+
+
+def shut_files(log_dir: str, partitions: Iterable[PartitionFiles], *, single: bool) -> tuple[Obstacle, Finding] | None:
+    """The first file or directory that the owner of the newest segment may not write, and how many there are.
+
+    A broker opens every `.log` and `.txnindex` for writing when it loads them, the indexes at the latest when they are
+    used, and makes files in every directory. It runs as the owner of its newest segment, unless that is root.
+    Source: Kafka 4.1.0 `FileRecords.open`, `TransactionIndex`, `AbstractIndex.createAndAssignMmap`.
+    """
+    found = [*(() if single else _looked_at([log_dir])), *_looked_at(_opened(partitions))]
+    logs = [status for path, status in found if path.endswith(".log")]
+    owner = max(logs, key=lambda status: status.st_mtime_ns, default=None)
+    shut = [(path, status) for path, status in found if owner is not None and is_shut(status, owner)]
+    if owner is None or not shut:
+        return None
+    path, status = shut[0]
+    wanted, got = f"writable for user {owner.st_uid}", rights(status)
+    return (
+        Obstacle(path, "the owner of the log may not write it"),
+        catalogue.NOT_WRITABLE.finding(path, expected=wanted, got=got, count=len(shut)),
+    )
+
+
+def _opened(partitions: Iterable[PartitionFiles]) -> Iterator[str]:
+    for files in partitions:
+        yield files.directory
+        for segment in files.segments:
+            yield from segment.paths
+
+
+def _looked_at(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+    for path in paths:
+        try:
+            yield path, os.stat(path)
+        except FileNotFoundError:  # deleted meanwhile
+            continue

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
+from mqindex.errors import FormatError
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.brokers import BATCH_QUEUES, follows
@@ -17,16 +18,19 @@ from mqindex.rocketmq.checks.log_check import Walked, walk_log
 from mqindex.rocketmq.checks.queues import queue_check
 from mqindex.rocketmq.checks.queues.batch_queue_diagnosis import compare_all_batches, judge_batches
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, lost_stretches, spoils
-from mqindex.rocketmq.checks.queues.deleted_topics import deleted_topics, without_queues
 from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.queues.queue_check import QueueCheck, ReadQueue
+from mqindex.rocketmq.checks.queues.unit_check import QueueRun
+from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.metadata.topic_configs import TopicTable, read_topic_table
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.log_end import frames_end_now
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.pipeline.surveys.queue_survey import queues_elsewhere
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
-from mqindex.rocketmq.rocksdb import is_rocksdb
+from mqindex.rocketmq.queue.topic_kinds import topic_kind
+from mqindex.rocketmq.rocksdb import config_in_rocksdb, is_rocksdb
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,3 +243,49 @@ def _left_out(found: Survey, all_expected: dict[QueueName, ExpectedUnits]) -> li
             name = catalogue.IMPOSSIBLE_QUEUE_NAME.finding(found.options.consume_queue, got=got, units=units)
             findings.append(name)
     return findings
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutQueues:
+    """Topics of users that have messages in the log but no queue: the phy offset of a first one. `others`: the rest."""
+
+    options: StoreOptions
+    first: Mapping[str, int]
+    others: frozenset[str]
+
+
+def without_queues(
+    options: StoreOptions, runs: Iterable[QueueRun], missing: frozenset[str], present: frozenset[str]
+) -> WithoutQueues:
+    """What the log says of topics with `missing` queues, of which none is `present`."""
+    first: dict[str, int] = {}
+    others: set[str] = set()
+    for run in runs:
+        if run.units and topic_kind(run.topic) == "messages":
+            if run.topic in missing and run.topic not in present:
+                first[run.topic] = min(first.get(run.topic, run.phy_offset), run.phy_offset)
+            else:
+                others.add(run.topic)
+    return WithoutQueues(options, first, frozenset(others))
+
+
+def deleted_topics(looked: WithoutQueues) -> frozenset[str]:
+    """Those that were deleted; where nothing proves it, none."""
+    options = looked.options
+    if options.multi_dispatch or config_in_rocksdb(options) is not None:
+        return frozenset()
+    table = read_topic_table(os.path.join(options.root, "config"))
+    if table is None or not table.topics & looked.others:
+        return frozenset()
+    gone = {topic: at for topic, at in looked.first.items() if topic not in table.topics}
+    with CommitLog.open(options.commitlog) as log:
+        return frozenset(topic for topic, at in gone.items() if _was_known(log, topic, at, table))
+
+
+def _was_known(log: CommitLog, topic: str, phy_offset: int, table: TopicTable) -> bool:
+    """Whether the topic had a message of its own when the table was last changed."""
+    try:
+        message = log.get_message(phy_offset)
+    except FormatError:
+        return False
+    return message.topic == topic and message.store_timestamp < table.changed
