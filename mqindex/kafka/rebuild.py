@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 from mqindex._options import with_options_of
@@ -132,7 +132,10 @@ def _recover_all(engine: Engine, found: Survey, scratch: str) -> list[list[Recov
     kinds = frozenset({IndexKind.OFFSET, IndexKind.TIME})
     items = [
         [
-            SegmentRecovery(files, size, partition.options, scratch, partition.is_last(files), kinds)
+            # elsewhere, so it takes the estimate, which the report says
+            SegmentRecovery(
+                files, size, replace(partition.options, other_intervals=()), scratch, partition.is_last(files), kinds
+            )
             for files, size in zip(partition.segments, partition.sizes, strict=True)
         ]
         for partition in found.partitions
