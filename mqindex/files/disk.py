@@ -316,20 +316,27 @@ def own_like(path: str, neighbour: str | os.stat_result) -> None:
     """Give a new file or directory its neighbour's owner and mode: a repair by root must not lock the broker out.
 
     A process that may not do that, or whose file system has no owners, keeps its own. A directory that all share, such
-    as /tmp, is no model.
+    as /tmp, is no model. A link in the place of the file is not followed: whoever put it there may own the directory.
     """
     like = os.stat(neighbour) if isinstance(neighbour, str) else neighbour
     mode = stat.S_IMODE(like.st_mode)
     if mode & stat.S_ISVTX:
         return
-    if os.path.isdir(path) and not stat.S_ISDIR(like.st_mode):
-        mode |= (mode & 0o444) >> 2  # who may read the file may enter the directory
-    elif not os.path.isdir(path) and stat.S_ISDIR(like.st_mode):
-        mode &= ~0o7111  # nor what setgid and the like mean for a directory
-    another = (os.stat(path).st_uid, os.stat(path).st_gid) != (like.st_uid, like.st_gid)
-    if another and not _as_allowed(lambda: os.chown(path, like.st_uid, like.st_gid)):
-        _as_allowed(lambda: os.chown(path, -1, like.st_gid))
-    _as_allowed(lambda: os.chmod(path, mode))
+    is_open = path.startswith("/proc/self/fd/")  # and stays so: a close would let its locks go
+    fd = int(path[14:]) if is_open else os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        now = os.fstat(fd)
+        if stat.S_ISDIR(now.st_mode) and not stat.S_ISDIR(like.st_mode):
+            mode |= (mode & 0o444) >> 2  # who may read the file may enter the directory
+        elif not stat.S_ISDIR(now.st_mode) and stat.S_ISDIR(like.st_mode):
+            mode &= ~0o7111  # nor what setgid and the like mean for a directory
+        another = (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid)
+        if another and not _as_allowed(lambda: os.fchown(fd, like.st_uid, like.st_gid)):
+            _as_allowed(lambda: os.fchown(fd, -1, like.st_gid))
+        _as_allowed(lambda: os.fchmod(fd, mode))
+    finally:
+        if not is_open:
+            os.close(fd)
 
 
 def _as_allowed(change: Callable[[], object]) -> bool:

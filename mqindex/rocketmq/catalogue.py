@@ -302,8 +302,7 @@ OFFSETS_SERVED_TWICE = Kind("offsets-served-twice", "error",
     "A queue has messages at queue offsets that earlier messages in the log have too.",
     "a broker that had lost the queue's end gave these queue offsets again. Consumers get the later messages now; a "
     "repair puts the earlier ones in their places, and no queue has the later ones then. `mqindex repair` refuses "
-    "this, unless --replace-served (replace_served=True) allows it",
-    mended_by="consumequeue")
+    "this, unless --replace-served (replace_served=True) allows it")
 WRONG_EXT_UNIT = Kind("wrong-ext-unit", "error",
     "Extension units do not match their messages, so consumers filter them wrongly.",
     f"consumers filter these messages wrongly; {_REWRITE_QUEUE}")

@@ -196,6 +196,19 @@ def test_damage_in_the_middle_is_told_and_the_rest_printed(shell: Shell, basic: 
     ]
 
 
+def test_messages_behind_the_end_of_a_log_are_counted(shell: Shell, basic: Store) -> None:
+    """A bad length in the last file ended the dump there, with exit code 0 and without a word."""
+    newest = [one for one in basic.case.truth["messages"] if one["phyOffset"] >= 65536]
+    at = newest[5]["phyOffset"]
+    with basic.log_files[-1].open("r+b") as file:
+        file.seek(at - 65536)
+        file.write(b"\x7f\0\0\1")
+    done = shell("dump", basic.root / "commitlog", "--json")
+    assert done.status == 1
+    assert f"the log ends here, and {len(newest) - 6} complete frames after it" in done.err
+    assert done.json[-2]["phy_offset"] == newest[4]["phyOffset"]
+
+
 @pytest.mark.parametrize("length", [0, 1, 39, 40, 43, 1000])
 def test_a_truncated_index_file_is_one_clear_error(shell: Shell, basic: Store, length: int) -> None:
     path = basic.index_files[0]
@@ -210,7 +223,7 @@ def test_a_truncated_index_file_is_one_clear_error(shell: Shell, basic: Store, l
 def test_a_store_is_told_what_dump_takes(shell: Shell, basic: Store, tmp_path: Path) -> None:
     done = shell("dump", basic.root)
     assert done.status == 2
-    assert "expected an index file, a commit-log directory, a commit-log file, a consume queue" in done.err
+    assert "expected an index file, or another kind of those that `mqindex dump --help` lists" in done.err
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "arrow"])

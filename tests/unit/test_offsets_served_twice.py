@@ -54,3 +54,29 @@ def test_messages_that_consumers_get_leave_a_queue_only_when_that_is_asked_for(t
     assert repair(tmp_path, config=CONFIG, replace_served=True).ok
     assert phy_offsets(tmp_path) == first
     assert verify(tmp_path, config=CONFIG).ok
+
+
+def test_where_more_differs_than_is_listed_a_repair_asks_too(tmp_path: Path) -> None:
+    """30 later messages behind 200 wrong units left the queue without a word."""
+    offsets = [*range(800), *range(600, 630)]
+    config = {**CONFIG, "mappedFileSizeConsumeQueue": 20_000}
+    LogWriter(tmp_path / "commitlog", mapped_file_size=1 << 20).write(*(
+        LogMessage("T", queue_offset=offset, keys=f"k{number}", store_timestamp=FIRST_TIME + number)
+        for number, offset in enumerate(offsets)
+    ))  # fmt: skip
+    rebuild(tmp_path, tmp_path / "out", config=config)
+    for part in ("index", "consumequeue"):
+        (tmp_path / "out" / part).rename(tmp_path / part)
+    first = phy_offsets(tmp_path)
+    (queue,) = (tmp_path / "consumequeue/T/0").iterdir()
+    data, step = bytearray(queue.read_bytes()), first[-1] - first[-2]
+    for number, place in enumerate(range(600, 630), 1):
+        data[place * 20 : place * 20 + 8] = (first[-1] + number * step).to_bytes(8, "big")
+    data[630 * 20 :] = bytes(len(data) - 630 * 20)
+    for place in range(10, 210):
+        data[place * 20 : place * 20 + 8] = (7).to_bytes(8, "big")
+    queue.write_bytes(data)
+    assert KIND in {one.kind for one in verify(tmp_path, config=config).findings}
+    with pytest.raises(FileStateError, match="replace_served=True"):
+        repair(tmp_path, config=config)
+    assert queue.read_bytes() == data

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.engines import LocalEngine
+from mqindex.files import disk
 from mqindex.rocketmq import MessageStore, NewMessage
 from mqindex.rocketmq.dispatch.follow import follow
 from tests.support.growing_store import OPTIONS, GrowingStore, Turns
@@ -76,3 +77,17 @@ def test_what_root_follows_into_a_brokers_directory(tmp_path: Path) -> None:
     follow(store.root, out, stop=Turns(12), engine=LocalEngine(1), **OPTIONS)
     assert {"checkpoint", "consumequeue", "follow.json", "index", "lock"} <= set(os.listdir(out))
     assert strangers(out) == {}
+
+
+def test_a_link_in_the_place_of_a_new_file_hands_nothing_over(tmp_path: Path) -> None:
+    """`chown` by a path followed it: whoever owned the directory was given the file that it led to."""
+    victim, link = tmp_path / "victim", tmp_path / "link"
+    victim.write_text("a secret")
+    victim.chmod(0o600)
+    link.symlink_to(victim)
+    neighbour = tmp_path / "neighbour"
+    neighbour.touch(mode=0o644)
+    before = victim.stat()
+    with pytest.raises(OSError):
+        disk.own_like(str(link), str(neighbour))
+    assert (victim.stat().st_mode, victim.stat().st_uid) == (before.st_mode, before.st_uid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +26,6 @@ from mqindex.kafka.index.transaction_index import TransactionIndex
 from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, IndexKind, base_offset_of, require_file
 from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.log.damage import BatchFault, Fault, left_out, unreadable
-from mqindex.kafka.log.log_recovery import WINDOW, run_by_headers, run_with_checksums
 from mqindex.kafka.log.opened_indexes import OpenedIndexes
 from mqindex.kafka.log.records import first_offset_at, no_records, readable_records, records_from, require_columns
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -446,3 +445,32 @@ class LogSegment(SegmentSearch, Closable):
 
     def _first_offset(self, position: int) -> int:
         return first_offset_at(self.log_bytes(), position, path=self.path)
+
+
+WINDOW: Final = 32 << 20  # bytes between two checks whether the log was cut
+_FIRST_STRETCH: Final = 1 << 20  # bytes, by which the size of batches is judged
+_LARGE_BATCH: Final = 32768  # from here on a read of a header costs less than the pages around it, however they lie
+
+
+def run_with_checksums(made: Recovered, whole: Callable[[], object]) -> None:
+    """Every byte, from the map. `whole()` raises where others have cut it."""
+    running = True
+    while running:
+        whole()
+        running = made.run(made.end_bytes + WINDOW)
+
+
+def run_by_headers(made: Recovered, fd: int, whole: Callable[[], object]) -> None:
+    """Small batches from the map, of which every page is needed; large ones by a read of each header, from `fd`.
+
+    fd : of the same log; -1: there is none, and all batches are read from the map.
+    """
+    stop, reads = _FIRST_STRETCH, -1
+    while True:
+        if reads < 0:
+            whole()
+        position, batches = made.end_bytes, made.batches
+        if not made.run(stop, reads):
+            return
+        large = made.end_bytes - position > _LARGE_BATCH * (made.batches - batches)
+        stop, reads = made.end_bytes + WINDOW, fd if large else -1

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from mqindex._native.commit_log import find_frame
 from mqindex._native.log_extract import Extractor
+from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.errors import TruncatedFileError
 from mqindex.files.mapped_file import MappedFile
@@ -58,13 +59,28 @@ def scan_file(
                 if made is None:
                     break
                 yield as_columns(*made)
-            if scanner.fault is None or last:
+            if scanner.fault is None:
                 return
             bad, kind, name, expected, got = scanner.fault
-            at = find_frame(mapped.map, file.start, bad + 1, min(stop, data_stop))
             where = f" in {name}" if name else ""
             reason = f"{kind}{where}: expected {expected}, got {got}"
+            if last:  # the log's end, behind which no broker reads
+                if behind := whole_frames(mapped.map, file.start, bad, stop):
+                    said = f"{reason}; the log ends here, and {plural(behind, 'complete frame')} after it"
+                    damaged(DamagedStretch(file.path, bad, stop, said))
+                return
+            at = find_frame(mapped.map, file.start, bad + 1, min(stop, data_stop))
             damaged(DamagedStretch(file.path, bad, at if at >= 0 else stop, reason))
+
+
+def whole_frames(buf: Any, file_start: int, at: int, stop: int) -> int:
+    """How many complete frames are behind the bad one at `at`."""
+    frames = 0
+    while at + 1 < stop and (at := find_frame(buf, file_start, at + 1, stop)) >= 0:
+        walk = drained(Extractor(buf, file_start, at, stop))
+        frames += walk.messages
+        at = max(walk.end, at)
+    return frames
 
 
 def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:

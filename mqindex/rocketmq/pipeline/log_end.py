@@ -7,17 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from mqindex._native.commit_log import find_frame
-from mqindex._native.log_extract import Extractor
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.files.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.log.expiry import read_again
-from mqindex.rocketmq.log.log_entries import Damage, LogSpan, drained
+from mqindex.rocketmq.log.log_entries import Damage, LogSpan
 from mqindex.rocketmq.log.log_files import list_log_files
-from mqindex.rocketmq.log.log_scan import end_of_file
+from mqindex.rocketmq.log.log_scan import end_of_file, whole_frames
 from mqindex.rocketmq.pipeline.splits import LogRange, cut, extract
 from mqindex.rocketmq.pipeline.survey import Survey
 
@@ -77,21 +75,12 @@ def find_after_end(engine: Engine, spans: Sequence[LogSpan], fault: Damage | Non
 def _after_end(item: tuple[LogSpan, int]) -> list[Finding]:
     span, end = item
     with span.open() as log:
-        frames = _whole_frames(log, span, end)
+        frames = whole_frames(log.map, span.file_start, end, span.stop)
         stale = frames > 0 or _any_byte(log, end - span.file_start, span.stop - span.file_start)
     if frames:
         got = f"{plural(frames, 'complete frame')} after it"
         return [catalogue.FRAMES_AFTER_LOG_END.finding(span.path, end - span.file_start, got=got)]
     return [catalogue.STALE_BYTES_AFTER_LOG_END.finding(span.path, end - span.file_start)] if stale else []
-
-
-def _whole_frames(log: MappedFile, span: LogSpan, at: int) -> int:
-    frames = 0
-    while at + 1 < span.stop and (at := find_frame(log.map, span.file_start, at + 1, span.stop)) >= 0:
-        walk = drained(Extractor(log.map, span.file_start, at, span.stop))
-        frames += walk.messages
-        at = max(walk.end, at)
-    return frames
 
 
 def _any_byte(log: MappedFile, start: int, stop: int) -> bool:

@@ -92,8 +92,10 @@ class ExpectedUnits:
     def _served_twice(self, path: str) -> list[Finding]:
         """Units of later messages with the queue offsets of earlier ones: consumers get these as long as they stay."""
         later = [one for one in self.differences if one.field == "phy_offset" and one.got in self.late]
-        if not later:
-            return []
+        if not later:  # not known, where more units differ than are listed and some are of later messages
+            unlisted = self.late and self.wrong > sum(one.field is not None for one in self.differences)
+            got = f"perhaps later messages in some of {plural(self.wrong, 'unit')} that differ"
+            return [catalogue.OFFSETS_SERVED_TWICE.finding(path, got=got)] if unlisted else []
         offsets, phy_offsets = [one.queue_offset for one in later], [one.got for one in later]
         more, also = self.wrong > len(later), ", ..." if len(later) > _MAX_NAMED else ""
         count = f"{'at least ' * more}{plural(len(later), 'later message')}"
