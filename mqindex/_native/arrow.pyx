@@ -51,7 +51,9 @@ cdef dict _TYPES = {
     b"Z": "bytes", b"vz": "bytes", b"u": "strings", b"U": "strings", b"vu": "strings", b"+l": "lists", b"+L": "lists",
     b"+s": "structs", b"+m": "maps",
 }
-cdef dict _PARAMETRIC = {b"td": "dates", b"tt": "times of day", b"ts": "timestamps", b"tD": "durations", b"d:": "decimals"}
+cdef dict _PARAMETRIC = {
+    b"td": "dates", b"tt": "times of day", b"ts": "timestamps", b"tD": "durations", b"d:": "decimals",
+}
 
 
 cdef str arrow_type(const char* form):

@@ -113,9 +113,9 @@ cdef class Recovered:
     is cut. batches : how many there are before. max_timestamp : the greatest, -1: none; last_offset : of the last
     batch, None: there is none. transactional : packed rows of the batches of magic 2 that have a producer id and are
     transactional or control batches. fault : why the log is cut; None: it ends there, or with a part of a batch.
-    past_damage : go on at the next good batch behind bad ones, as no recovery does: `damage` says where. The first batch
-    that no length leads to gets an entry for its first offset. oddities, epochs : what no checksum covers and a recovery ignores. tally : what is in the log, counted for `stretch`
-    bytes of it at a time. For one thread at a time.
+    past_damage : go on at the next good batch behind bad ones, as no recovery does: `damage` says where. The first
+    batch that no length leads to gets an entry for its first offset. oddities, epochs : what no checksum covers and a
+    recovery ignores. tally : what is in the log, counted for `stretch` bytes of it at a time. For one thread at a time.
     """
 
     cdef BatchSource log
