@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KINDS: Final = {**rocketmq_kinds.KINDS, **kafka_kinds.KINDS}
 _FILES = rocketmq_kinds.FILES | kafka_kinds.FILES
-_MOST_NAMED = 4  # kinds in one sentence
+_MOST_NAMED, _KIND = 4, "; --kind says what it is"  # kinds in one sentence
 
 
 def kind_of(path: str) -> str | None:
@@ -93,8 +93,7 @@ def _unknown(path: str, expected: tuple[str, ...]) -> str:
     for child in below or ():
         if os.path.isdir(child) and kind_of(child) in expected:
             return f"{path} is nothing that mqindex knows; did you mean {child}?"
-    hint = "; --kind says what it is" if _takes_kind() else ""
-    return f"{path} is nothing that mqindex knows: expected {_either(expected)}{hint}"
+    return f"{path} is nothing that mqindex knows: expected {_either(expected)}{_KIND if _takes_kind() else ''}"
 
 
 def _hint(path: str, expected: tuple[str, ...]) -> str:

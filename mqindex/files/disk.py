@@ -325,18 +325,23 @@ def own_like(path: str, neighbour: str | os.stat_result) -> None:
     is_open = path.startswith("/proc/self/fd/")  # and stays so: a close would let its locks go
     fd = int(path[14:]) if is_open else os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
-        now = os.fstat(fd)
-        if stat.S_ISDIR(now.st_mode) and not stat.S_ISDIR(like.st_mode):
-            mode |= (mode & 0o444) >> 2  # who may read the file may enter the directory
-        elif not stat.S_ISDIR(now.st_mode) and stat.S_ISDIR(like.st_mode):
-            mode &= ~0o7111  # nor what setgid and the like mean for a directory
-        another = (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid)
-        if another and not _as_allowed(lambda: os.fchown(fd, like.st_uid, like.st_gid)):
-            _as_allowed(lambda: os.fchown(fd, -1, like.st_gid))
-        _as_allowed(lambda: os.fchmod(fd, mode))
+        _own_open(fd, like, mode)
     finally:
         if not is_open:
-            os.close(fd)
+            close(fd)
+
+
+@naming_path
+def _own_open(fd: int, like: os.stat_result, mode: int) -> None:
+    now = os.fstat(fd)
+    if stat.S_ISDIR(now.st_mode) and not stat.S_ISDIR(like.st_mode):
+        mode |= (mode & 0o444) >> 2  # who may read the file may enter the directory
+    elif not stat.S_ISDIR(now.st_mode) and stat.S_ISDIR(like.st_mode):
+        mode &= ~0o7111  # nor what setgid and the like mean for a directory
+    another = (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid)
+    if another and not _as_allowed(lambda: os.fchown(fd, like.st_uid, like.st_gid)):
+        _as_allowed(lambda: os.fchown(fd, -1, like.st_gid))
+    _as_allowed(lambda: os.fchmod(fd, mode))
 
 
 def _as_allowed(change: Callable[[], object]) -> bool:

@@ -132,7 +132,6 @@ def _recover_all(engine: Engine, found: Survey, scratch: str) -> list[list[Recov
     kinds = frozenset({IndexKind.OFFSET, IndexKind.TIME})
     items = [
         [
-            # elsewhere, so it takes the estimate, which the report says
             SegmentRecovery(
                 files, size, replace(partition.options, other_intervals=()), scratch, partition.is_last(files), kinds
             )

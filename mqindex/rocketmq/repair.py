@@ -151,7 +151,7 @@ def repair_store(
                 report.findings = findings_of(seeing, seen)
                 _mend(seeing, found_wrong, scratch, report)
             if look_again and report.backup is not None:
-                report.findings = _left_and_repaired(unseen, options, report.findings, deep=deep)
+                report.findings = _left_or_repaired(unseen, options, report.findings, deep)
     report.settings["broker_version"] = seen.walked.survey.version.reported
     report.messages = found_wrong.messages
     report.bytes = found_wrong.log_bytes
@@ -159,9 +159,7 @@ def repair_store(
     return report
 
 
-def _left_and_repaired(
-    engine: Engine, options: StoreOptions, before: Sequence[Finding], *, deep: bool
-) -> list[Finding]:
+def _left_or_repaired(engine: Engine, options: StoreOptions, before: Sequence[Finding], deep: bool) -> list[Finding]:
     """What is left to find, and, as infos, what is not found any more."""
     seeing = require_seen(engine, stores.directories_of(options.root, options.commitlog))
     found = replace(_surveyed(seeing, options), held=True)

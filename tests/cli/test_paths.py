@@ -288,7 +288,7 @@ def test_a_printed_command_is_for_a_path_that_begins_with_a_dash(shell: Shell) -
     assert "`mqindex repair ./-d/store` would:" in shell("verify", "--", "-d/store").lines
     for path in ("-d/store", "-d/orders-0"):
         about = shell("info", "--", path)
-        assert f"`mqindex verify ./{path}` reads everything" in about.out
+        assert f"`mqindex verify ./{path}` says what is wrong" in about.out
         assert f"`mqindex info ./{path} --all` lists " in about.out
     hint = "; the path that begins with - is written ./-d/store; see `mqindex verify --help`\n"
     assert shell("verify", "-d/store").err.endswith(hint)

@@ -418,7 +418,7 @@ def test_a_url_is_no_path(shell: Shell, basic: Store, tmp_path: Path, monkeypatc
         )
     assert os.listdir("s3:") == []
     (tmp_path / "s3:" / "a").mkdir()
-    assert "s3://a is nothing that mqindex knows" in shell("info", "s3://a").err
+    assert "s3://a is an empty directory" in shell("info", "s3://a").err
 
 
 def test_a_sample_does_not_go_into_a_file(shell: Shell, tmp_path: Path) -> None:

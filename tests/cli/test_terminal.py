@@ -79,9 +79,9 @@ def test_a_pipe_sees_no_bar(basic: Store, tmp_path: Path, command: str) -> None:
 
 
 def test_a_wrong_topic_gets_a_hint_on_a_terminal(basic: Store) -> None:
-    status, printed, shown = on_a_terminal("query", basic.root, "--topic", "WrongTopic", "some key")
+    status, printed, shown = on_a_terminal("query", basic.root, "--topic", "Else", "some key")
     assert (status, printed) == (1, "")
-    assert "WrongTopic" in shown
+    assert "Else" in shown
     topic = min(path.name for path in (basic.root / "consumequeue").iterdir())
     assert f"the store has queues of {topic}" in plain(shown)
     status, printed, shown = on_a_terminal("query", basic.root, "--topic", topic, "no such key")
