@@ -16,7 +16,7 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import exchange_all
 from mqindex.engines.tasks import held, marked, require_seen, run_one, scratch_in
-from mqindex.errors import FileStateError
+from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files import disk, staging
 from mqindex.files.backup import backup_in
 from mqindex.files.exchange import Change, Exchange
@@ -161,12 +161,16 @@ def repair_store(
 
 def _left_or_repaired(engine: Engine, options: StoreOptions, before: Sequence[Finding], deep: bool) -> list[Finding]:
     """What is left to find, and, as infos, what is not found any more."""
-    seeing = require_seen(engine, stores.directories_of(options.root, options.commitlog))
-    found = replace(_surveyed(seeing, options), held=True)
-    after = findings_of(seeing, diagnose_store(seeing, found, deep=deep, split_size=split_size_for(found.log_bytes)))
+    try:
+        seeing = require_seen(engine, stores.directories_of(options.root, options.commitlog))
+        found, size = replace(_surveyed(seeing, options), held=True), SPLIT_SIZE
+        after = findings_of(seeing, diagnose_store(seeing, found, deep=deep, split_size=size))
+    except (MQIndexError, OSError):  # all is done; what is left is not known, so nothing is called repaired
+        return list(before)
     left = {(one.kind, one.path) for one in after}
     gone = [one for one in before if one.severity != "info" and (one.kind, one.path) not in left]
-    return [*after, *(replace(one, severity="info", hint="repaired") for one in gone)]
+    said = catalogue.TAGS_UNKNOWN.name  # of what was written, which is not known to be right
+    return [*after, *(one if one.kind == said else replace(one, severity="info", hint="repaired") for one in gone)]
 
 
 def _surveyed(engine: Engine, options: StoreOptions) -> Survey:

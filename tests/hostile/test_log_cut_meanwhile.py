@@ -85,8 +85,9 @@ def test_the_error_names_the_file_that_was_cut(
             assert contents(root / "index") == before, n
             assert not (root.parent / "out").exists(), n
         else:
-            assert cutter.cut is None, n
-            break
+            if cutter.cut is None:
+                break
+            assert name == "repair", n  # cut while it looked at what it had done
     assert n > 3
 
 

@@ -59,7 +59,7 @@ def page_with(text: str) -> Page:
         figures.time_line("p2", [("s1", hours), ("bad", [(2**62, 1.0)])]),
         figures.bars("p3", [text, text], [3, 4], ideal=[2.5, 1.5]),
         figures.ranked("p4", [text, "b"], [5, 0]),
-        figures.stretches("p5", [(text, [figures.Stretch(3, 3, "bad")])], 0, 100, size),
+        figures.stretches("p5", [(text, [figures.LinePart(3, 3, "bad")])], 0, 100, size),
         figures.heat("p6", [0, 1, 2, 3] * 40, 3),
     ]
     page = Page(
