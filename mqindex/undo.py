@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from mqindex.files import staging
-from mqindex.files.backup import backup_in, find_backups
-from mqindex.files.backup_record import require_intact, require_next
-from mqindex.files.exchange import put_back, taken_back, written_since
+from mqindex.files.backups.backup import backup_in, find_backups
+from mqindex.files.backups.backup_record import require_intact, require_next
+from mqindex.files.backups.exchange import put_back, taken_back, written_since
+from mqindex.files.results import staging
 from mqindex.files.rights import as_owner_of
 from mqindex.report import Kind, RepairReport
 

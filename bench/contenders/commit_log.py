@@ -13,7 +13,7 @@ from bench import memory
 from bench.contenders.result import Result, checksum, repeat
 from mqindex._native.log_extract import Extractor
 from mqindex.engines import Engine, LocalEngine
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import RebuildReport
 from mqindex.rocketmq import rebuild as rebuild_store
 

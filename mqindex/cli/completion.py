@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from mqindex.cli.trouble import Trouble, true_from_here
-from mqindex.files.urls import is_url
+from mqindex.files.reading.urls import is_url
 from mqindex.wording.text import shell_command
 
 ASKED: Final = "_MQINDEX_COMPLETE"  # set by the scripts
@@ -84,7 +84,7 @@ def install(shell: str) -> str:
     file stays, and so do its owner, its mode, and a link that leads to it.
     """
     from mqindex.files import disk
-    from mqindex.files.whole_file import replace_content
+    from mqindex.files.results.whole_file import replace_content
 
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
     if name not in SHELLS:
@@ -116,7 +116,7 @@ def _start_file(shell: str) -> str:
 
 
 def _content(path: str) -> bytes:
-    from mqindex.files.regular import reading
+    from mqindex.files.reading.regular import reading
 
     try:
         with reading(path) as file:  # it may be a link to /dev/null

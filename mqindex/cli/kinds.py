@@ -12,7 +12,7 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.trouble import Trouble
-from mqindex.files.urls import name_of
+from mqindex.files.reading.urls import name_of
 
 if TYPE_CHECKING:
     from mqindex.cli.options import BrokerOptions

@@ -3,7 +3,7 @@
 A store and a log dir are a broker's, and have parts: what has one of the broker's names in a store's root, and the
 partitions of a log dir. A result is no part of either and in no part, whatever links or mounts lead there. Another name
 in a store's root is free; in a log dir none is. A store or a log dir as a whole may be moved aside where no broker
-runs, which `mqindex.files.output_place.require_new` looks at.
+runs, which `mqindex.files.results.output_place.require_new` looks at.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS, kind_of
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.trouble import Trouble
-from mqindex.files.whereabouts import around, upwards
+from mqindex.files.path_relations import around, upwards
 from mqindex.rocketmq.store import COMMON_NAMES, OWN_NAMES, QUEUES, is_part
 
 _LOCKS: Final = ("lock", ".lock")

@@ -6,8 +6,8 @@ from functools import partial
 
 from mqindex.engines import Engine
 from mqindex.engines.tasks import half_done, run_one
-from mqindex.files.exchange import Exchange, changed_so_far, exchange_files
-from mqindex.files.publication import Publication, Published, publish, published_so_far
+from mqindex.files.backups.exchange import Exchange, changed_so_far, exchange_files
+from mqindex.files.results.publication import Publication, Published, publish, published_so_far
 
 _NAME = "publish"
 

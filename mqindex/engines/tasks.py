@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeGuard, TypeVar
 from mqindex.engines import Engine, Progress
 from mqindex.engines.engine import Cluster
 from mqindex.errors import RebuildError
-from mqindex.files import disk, staging
+from mqindex.files import disk
+from mqindex.files.results import staging
 
 if TYPE_CHECKING:
-    from mqindex.engines.seen import SeeingEngine
+    from mqindex.engines.visibility import SeeingEngine
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -30,9 +31,9 @@ def require_seen(engine: Engine, paths: Iterable[str]) -> Engine:
     """
     if not isinstance(engine, Cluster):
         return engine
-    from mqindex.engines import seen  # here: only a cluster needs it
+    from mqindex.engines import visibility  # here: only a cluster needs it
 
-    return seen.require_seen(engine, list(dict.fromkeys(paths)))
+    return visibility.require_seen(engine, list(dict.fromkeys(paths)))
 
 
 def announce(engine: Engine, note: str) -> None:
@@ -81,9 +82,9 @@ def marked(engine: Engine, directories: Sequence[str]) -> Iterator[Engine]:
 def _require_made(engine: Engine, made: Sequence[str]) -> Engine:
     if not _is_seeing(engine):
         return engine
-    from mqindex.engines import seen  # as above
+    from mqindex.engines import visibility  # as above
 
-    return seen.require_made(engine, made)
+    return visibility.require_made(engine, made)
 
 
 def _is_seeing(engine: Engine) -> TypeGuard[SeeingEngine]:

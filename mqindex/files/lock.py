@@ -177,7 +177,7 @@ def require_unused(directory: str) -> None:
 
 
 def _locks_around(directory: str) -> Iterator[str]:
-    from mqindex.files.whereabouts import upwards  # here: a check moves no directory
+    from mqindex.files.path_relations import upwards  # here: a check moves no directory
 
     for way in dict.fromkeys((os.path.abspath(directory), os.path.realpath(directory))):
         for place in itertools.islice(upwards(way), _ABOVE + 1):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mqindex.files import disk, lock
-from mqindex.files.mapped_file import reserve
+from mqindex.files.reading.mapped_file import reserve
 from mqindex.files.tmpfile import open_nameless
 
 _SIZE = 1 << 20

@@ -14,7 +14,7 @@ import struct
 import zlib
 from typing import Final
 
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 
 _HEAD: Final = struct.Struct(">qiIb")
 _LENGTH_END: Final = 12  # the length counts from here

@@ -14,8 +14,9 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import publish_all
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.errors import path_of
-from mqindex.files import disk, output_place, staging
-from mqindex.files.publication import Publication
+from mqindex.files import disk
+from mqindex.files.results import output_place, staging
+from mqindex.files.results.publication import Publication
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import replay
 from mqindex.kafka.index.transaction_index import aborted_bytes

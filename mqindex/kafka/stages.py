@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.engines.turns import python_turn
+from mqindex.engines.python_turn import python_turn
 from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files import disk
-from mqindex.files.residency import read_ahead
+from mqindex.files.reading.residency import read_ahead
 from mqindex.kafka.checks.log_check import log_findings, refused
 from mqindex.kafka.checks.segment_log import events_in
 from mqindex.kafka.layout import MIN_BATCH_SIZE, IndexKind

@@ -7,7 +7,7 @@ import struct
 from typing import Final, Literal
 
 from mqindex.errors import MQIndexError
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2, QUEUE_UNIT_SIZE
 

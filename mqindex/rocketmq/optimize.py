@@ -17,10 +17,11 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import exchange_all, publish_all
 from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_in
 from mqindex.errors import GeometryError, OutputExistsError, path_of, require_switch
-from mqindex.files import disk, output_place, staging
-from mqindex.files.backup import backup_in
-from mqindex.files.exchange import Change, Exchange
-from mqindex.files.publication import Publication
+from mqindex.files import disk
+from mqindex.files.backups.backup import backup_in
+from mqindex.files.backups.exchange import Change, Exchange
+from mqindex.files.results import output_place, staging
+from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq import store as stores

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from mqindex._native.index_file import IndexCore
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError
-from mqindex.files import disk, staging
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files import disk
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.results import staging
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.check import structural_finding

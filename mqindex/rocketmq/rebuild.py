@@ -16,8 +16,9 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import publish_all
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.errors import path_of
-from mqindex.files import disk, output_place, staging
-from mqindex.files.publication import Publication
+from mqindex.files import disk
+from mqindex.files.results import output_place, staging
+from mqindex.files.results.publication import Publication
 from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores

@@ -17,9 +17,10 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import exchange_all
 from mqindex.engines.tasks import held, marked, require_seen, run_one, scratch_in
 from mqindex.errors import FileStateError, MQIndexError
-from mqindex.files import disk, staging
-from mqindex.files.backup import backup_in
-from mqindex.files.exchange import Change, Exchange
+from mqindex.files import disk
+from mqindex.files.backups.backup import backup_in
+from mqindex.files.backups.exchange import Change, Exchange
+from mqindex.files.results import staging
 from mqindex.files.rights import as_owner_of
 from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import catalogue

@@ -8,7 +8,7 @@ from typing import Final
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import store
 from mqindex.rocketmq.options import StoreOptions
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from mqindex._rules import Broker
 from mqindex.columns.limits import no_whole_number, whole_number_from
 from mqindex.errors import BadMagicError, FormatError, MQIndexError, path_of
-from mqindex.files.regular import reading_text
+from mqindex.files.reading.regular import reading_text
 from mqindex.report import Value
 from mqindex.rocketmq.broker_values import NUMBERS, SETTINGS, as_taken
 from mqindex.rocketmq.brokers import MAPED_NAMES, TEXTS_TRIMMED

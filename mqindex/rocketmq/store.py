@@ -38,7 +38,7 @@ def is_part(name: str) -> bool:
 def places_of(root: str, logs: Iterable[str] = ()) -> list[str]:
     """Where a store's files are: every part of its root, there or not, and its topics and queues that are links.
 
-    Any of them may lead to another disk: `mqindex.files.whereabouts` finds out what is in one.
+    Any of them may lead to another disk: `mqindex.files.path_relations` finds out what is in one.
 
     logs : the directories of its commit log, which may be in any place.
     """

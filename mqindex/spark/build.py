@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from mqindex import rocketmq
 from mqindex.columns.keys import key_batch
 from mqindex.engines.publishing import publish_all
-from mqindex.engines.seen import looking
 from mqindex.engines.tasks import require_seen, run_one, scratch_in
-from mqindex.files import disk, output_place, staging
-from mqindex.files.publication import Publication
+from mqindex.engines.visibility import looking
+from mqindex.files import disk
+from mqindex.files.results import output_place, staging
+from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, RepairReport, Report, Value
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM

@@ -10,7 +10,7 @@ import logging
 import os
 import socket
 
-from mqindex.engines.seen import unseen
+from mqindex.engines.visibility import unseen
 
 _LOG = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mqindex.files import unpacking
+from mqindex.files.results import unpacking
 from mqindex.rocketmq.dispatch import follow as following
 from tests.cli.conftest import COMMAND, NOBODY, Shell, Store
 from tests.crash.test_full_disk import REPOSITORY, mountable

@@ -197,7 +197,7 @@ def test_a_directory_that_takes_no_file_is_refused_before_the_work(
     def full(directory: str) -> int:
         raise OSError(errno.EROFS, "Read-only file system", directory)
 
-    monkeypatch.setattr("mqindex.files.whole_file.open_nameless", full)
+    monkeypatch.setattr("mqindex.files.results.whole_file.open_nameless", full)
     done = shell("report", basic.root, "--out", tmp_path / "page.html")
     assert (done.status, done.out, done.err) == (2, "", f"mqindex: {tmp_path}: Read-only file system\n")
 

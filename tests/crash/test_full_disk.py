@@ -19,7 +19,7 @@ import numpy as np
 from mqindex._native.index_file import IndexCore
 from mqindex.columns.keys import key_batch
 from mqindex.engines import LocalEngine
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.kafka import OffsetIndex, TimeIndex
 from mqindex.rocketmq import IndexFile, IndexService, rebuild, repair
 from tests.support.tree import contents

@@ -14,7 +14,7 @@ INSIDE = """
 import pathlib, subprocess, sys
 from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError
-from mqindex.files.output_place import require_new
+from mqindex.files.results.output_place import require_new
 from mqindex.rocketmq import rebuild
 from tests.support.small_store import OPTIONS, make_small_store
 from tests.support.tree import contents

@@ -18,8 +18,8 @@ from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import lock
-from mqindex.files.backup import NO_BACKUP
-from mqindex.files.backup_record import RECORD
+from mqindex.files.backups.backup import NO_BACKUP
+from mqindex.files.backups.backup_record import RECORD
 from tests.crash import test_kafka_repair
 from tests.crash.test_repair import OPTIONS, SITUATIONS, broken
 from tests.support.crash_at import Runner, some_calls

@@ -16,8 +16,8 @@ import pytest
 from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError
-from mqindex.files import exchange
-from mqindex.files.backup_record import RECORD
+from mqindex.files.backups import exchange
+from mqindex.files.backups.backup_record import RECORD
 from mqindex.files.few_threads import of_each
 from mqindex.files.rights import as_owner_of
 from tests.crash import test_kafka_repair

@@ -10,7 +10,7 @@ from typing import Any
 
 from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine
-from mqindex.files.unpacking import unpack
+from mqindex.files.results.unpacking import unpack
 from tests.crash import test_kafka_repair as of_kafka
 from tests.crash import test_repair as of_rocketmq
 from tests.faults.attempt import Lost, Told, scraps

@@ -13,7 +13,7 @@ import pytest
 
 from mqindex._words import plural
 from mqindex.engines import LocalEngine
-from mqindex.files.backup_record import RECORD
+from mqindex.files.backups.backup_record import RECORD
 from mqindex.kafka import LogSegment, rebuild, repair, verify
 from tests.reference import kafka_recover as twin
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase, damaged

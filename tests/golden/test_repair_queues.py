@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mqindex.engines import LocalEngine
-from mqindex.files.backup_record import RECORD
+from mqindex.files.backups.backup_record import RECORD
 from mqindex.report import RepairReport
 from mqindex.rocketmq import repair, verify
 from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from mqindex._native.log_extract import QueueTable
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.brokers import broker_of
 from mqindex.rocketmq.log.log_entries import NO_TAGS, FileWalk, LogSpan
 from mqindex.rocketmq.log.log_files import list_log_files

@@ -11,7 +11,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.errors import TruncatedFileError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import rebuild, repair, verify
 from mqindex.rocketmq.dispatch.follow import follow
 from tests.support.growing_store import OPTIONS as FOLLOWED

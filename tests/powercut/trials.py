@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from mqindex.engines import LocalEngine
-from mqindex.files.backup_record import RECORD
+from mqindex.files.backups.backup_record import RECORD
 from mqindex.rocketmq import MessageStore, NewMessage, optimize, rebuild, repair, undo_repair, verify
 from tests.crash.test_repair import OPTIONS as REPAIR_OPTIONS
 from tests.crash.test_repair import SITUATIONS, check_nothing_lost, check_old_or_new

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mqindex.engines import Engine, LocalEngine
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import rebuild
 from mqindex.rocketmq.pipeline import in_turn, stages
 from mqindex.rocketmq.pipeline.split_walk import walk_split

@@ -186,8 +186,8 @@ class Damage:
 def scan_log(files: Sequence[tuple[int, bytes]]) -> tuple[list[Record], list[Damage], int]:
     """Messages of (file start, content) in order, damaged stretches, and the end of the log.
 
-    In the last file that holds records the first bad one (CRC included) is the end. In an earlier file it is damage:
-    the scan goes on at the next place where a record stands.
+    In the last file that holds records the first bad one (CRC included) is the end; whole messages behind it are
+    damage. In an earlier file a bad record is damage: the scan goes on at the next place where a record stands.
     """
     messages: list[Record] = []
     damage: list[Damage] = []
@@ -200,6 +200,8 @@ def scan_log(files: Sequence[tuple[int, bytes]]) -> tuple[list[Record], list[Dam
                 record = decode(data, at, start, check_crc=number == last)
             except NotAFrame as why:
                 if number == last:
+                    if _messages_from(data, start, at + 1):
+                        damage.append(Damage(start + at, start + len(data), str(why)))
                     return messages, damage, start + at
                 resume = _next_record(data, start, at + 1)
                 damage.append(Damage(start + at, start + (len(data) if resume is None else resume), str(why)))
@@ -210,6 +212,16 @@ def scan_log(files: Sequence[tuple[int, bytes]]) -> tuple[list[Record], list[Dam
             at += record.size
         end = start + at
     return messages, damage, end
+
+
+def _messages_from(data: bytes, start: int, at: int) -> int:
+    """How many messages stand from there on; bodies are not checked."""
+    count = 0
+    while (found := _next_record(data, start, at)) is not None:
+        record = decode(data, found, start)
+        count += not record.blank
+        at = found + record.size
+    return count
 
 
 def _next_record(data: bytes, start: int, at: int) -> int | None:

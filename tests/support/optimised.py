@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.files.residency import Residency
+from mqindex.files.reading.residency import Residency
 from mqindex.rocketmq.sidecar.names import FILTER
 from mqindex.rocketmq.sidecar.weaving import known_of, weave
 from mqindex.rocketmq.sidecar.writing import write_sidecars

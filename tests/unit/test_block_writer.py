@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.files import block_writer, disk
-from mqindex.files.block_writer import BlockWriter
+from mqindex.files import disk
+from mqindex.files.results import block_writer
+from mqindex.rocketmq.pipeline.stages import BlockWriter
 
 
 @pytest.mark.parametrize("sizes", [[], [0], [3], [8], [9], [5, 3], [5, 4], [5, 20, 1], [1] * 30, [8, 0, 8]])

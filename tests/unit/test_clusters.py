@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from mqindex import kafka, rocketmq
-from mqindex.engines import LocalEngine, seen
+from mqindex.engines import LocalEngine
+from mqindex.engines import visibility as seen
 from mqindex.engines.tasks import require_seen, scratch_in
 from mqindex.errors import FileStateError, RebuildError, StoreInUseError
 from tests.support.clusters import LOOK, BlindWorker, DyingWorker, ElsewhereCluster

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from mqindex.errors import FileStateError
-from mqindex.files import disk, staging
-from mqindex.files.publication import Publication, publish
+from mqindex.files import disk
+from mqindex.files.results import staging
+from mqindex.files.results.publication import Publication, publish
 
 
 class Failing:

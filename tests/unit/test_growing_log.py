@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from mqindex.errors import TruncatedFileError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log import growing_log
 from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
 from mqindex.rocketmq.log.log_files import data_end

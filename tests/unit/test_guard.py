@@ -18,7 +18,7 @@ import pytest
 
 from mqindex._native.log_extract import Extractor
 from mqindex.errors import TruncatedFileError, was_cut
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from tests.support.log_writer import LogMessage, frame
 
 ONE = frame(LogMessage(keys="k"), 0)
@@ -27,7 +27,7 @@ BEHIND = SIZE - 100
 START = f"""
 import faulthandler, mmap, os, signal, sys, threading
 from mqindex.errors import TruncatedFileError, was_cut
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 
 def cut(path):  # by another process
     os.waitpid(os.spawnlp(os.P_NOWAIT, "truncate", "truncate", "-s", "10", path), 0)

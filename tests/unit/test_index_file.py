@@ -14,7 +14,7 @@ import pytest
 from mqindex._native.index_file import IndexCore
 from mqindex.columns.keys import key_batch
 from mqindex.errors import ClosedFileError, GeometryError, ReadOnlyFileError, TruncatedFileError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import IndexFile, optimize
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.layout import MAX_TIMESTAMP, RUN_ENTRY_SIZE

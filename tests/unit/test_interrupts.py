@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.files import disk, interrupts, staging
-from mqindex.files.interrupts import interrupts_wait
+from mqindex.files import disk
+from mqindex.files.results import interrupts, staging
+from mqindex.files.results.staging import interrupts_wait
 
 
 @pytest.fixture

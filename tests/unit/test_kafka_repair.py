@@ -15,7 +15,7 @@ import pytest
 
 from mqindex.engines import LocalEngine, Progress
 from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
-from mqindex.files.backup_record import RECORD
+from mqindex.files.backups.backup_record import RECORD
 from mqindex.kafka import (
     LogSegment,
     OffsetIndex,

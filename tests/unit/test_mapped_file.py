@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mqindex.errors import TruncatedFileError
-from mqindex.files import mapped_file, tmpfile
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files import tmpfile
+from mqindex.files.reading import mapped_file
+from mqindex.files.reading.mapped_file import MappedFile
 
 SIZE = 3 * 4096 + 5
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqindex._needs import needing
-from mqindex.files.remote import RemotePlace
+from mqindex.files.reading.remote import RemotePlace
 from mqindex.kafka.log import codecs
 from mqindex.rocketmq.log import body
 

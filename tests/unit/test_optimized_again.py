@@ -13,7 +13,7 @@ import pytest
 from mqindex._native.crc import crc32c
 from mqindex._native.key_filter import filter_shape
 from mqindex.errors import GeometryError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import IndexFile, IndexService, hash_slots, key_hash, optimize, store, verify
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.names import fence_path, filter_path
@@ -259,7 +259,7 @@ def test_a_file_without_entries_has_no_fence(path: Path) -> None:
 
 FEW_DESCRIPTORS = """
 import resource, sys
-from mqindex.files.residency import Residency
+from mqindex.files.reading.residency import Residency
 from mqindex.rocketmq import IndexService
 
 Residency.__call__ = lambda self: False

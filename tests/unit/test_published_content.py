@@ -10,7 +10,7 @@ import pytest
 
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
-from mqindex.files.whole_file import appearing, have_file, publish_content, replace_content, require_new_file
+from mqindex.files.results.whole_file import appearing, have_file, publish_content, replace_content, require_new_file
 
 
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

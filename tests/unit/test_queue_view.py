@@ -15,7 +15,7 @@ import pytest
 from mqindex._native.guard import Mapping
 from mqindex._native.queue_view import QueueView
 from mqindex.errors import ClosedFileError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import MessageStore
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS
 from mqindex.rocketmq.serving.get_message import GetMessageResult

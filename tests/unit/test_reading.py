@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.files.regular import reading, reading_text
-from mqindex.files.residency import read_ahead
+from mqindex.files.reading.regular import reading, reading_text
+from mqindex.files.reading.residency import read_ahead
 from mqindex.rocketmq.kinds import beginning_of
 
 UNREADABLE = "/proc/self/mem"  # opens, is a file, and no byte can be read at its begin

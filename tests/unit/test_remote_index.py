@@ -31,7 +31,7 @@ from mqindex.errors import (
     ReadOnlyFileError,
     TruncatedFileError,
 )
-from mqindex.files.remote import RemoteFile, RemotePlace
+from mqindex.files.reading.remote import RemoteFile, RemotePlace
 from mqindex.rocketmq import IndexFile, IndexService, optimize
 
 SLOTS, ENTRIES, COUNT = 3000, 5000, 12_000

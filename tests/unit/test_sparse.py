@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.errors import TruncatedFileError
-from mqindex.files.sparse import SparseFile
+from mqindex.files.reading.sparse import SparseFile
 
 
 def test_data_end_and_what_is_read(tmp_path: Path) -> None:

@@ -15,11 +15,12 @@ import pytest
 
 from mqindex.cli.doctor import machine
 from mqindex.errors import FileStateError, OutputExistsError
-from mqindex.files import disk, lock, output_place, staging
+from mqindex.files import disk, lock
 from mqindex.files import probe as probe_module
 from mqindex.files.copying import copy
-from mqindex.files.mapped_file import MappedFile
 from mqindex.files.probe import probe
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.results import output_place, staging
 
 
 def test_a_scratch_is_gone_after_use_also_after_a_failure(tmp_path):
@@ -33,7 +34,8 @@ def test_a_scratch_is_gone_also_where_no_descriptor_is_left(tmp_path):
     """Nothing could list it then: it stayed, and nobody said so."""
     code = """
 import os, resource, shutil, sys
-from mqindex.files import interrupts, staging
+from mqindex.files.results import interrupts
+from mqindex.files.results import staging
 resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
 with staging.scratch(sys.argv[1]) as path:
     os.close(os.open(f"{path}/file", os.O_CREAT))
@@ -65,7 +67,8 @@ def test_a_scratch_whose_process_was_killed_is_removed_by_the_next(tmp_path):
 def test_a_scratch_whose_removal_was_killed_is_removed_by_the_next(tmp_path):
     code = """
 import os, sys
-from mqindex.files import disk, staging
+from mqindex.files import disk
+from mqindex.files.results import staging
 def killed(*args, _unlink=os.unlink, _left=[10], **options):
     _left[0] -= 1
     if not _left[0]:

@@ -14,7 +14,7 @@ import pytest
 from mqindex._native.key_filter import AskedHashes
 from mqindex.columns.keys import key_hashes
 from mqindex.errors import ClosedFileError
-from mqindex.files.residency import Residency
+from mqindex.files.reading.residency import Residency
 from mqindex.rocketmq import IndexFile, hash_slots
 from mqindex.rocketmq.sidecar import reading
 from mqindex.rocketmq.sidecar.names import FILTER

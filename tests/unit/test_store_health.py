@@ -12,7 +12,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.errors import FormatError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import MessageStore, NewMessage, report
 from mqindex.rocketmq.checks import log_check
 from mqindex.rocketmq.health.groups import groups_of

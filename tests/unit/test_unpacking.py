@@ -13,7 +13,7 @@ import pytest
 
 from mqindex.errors import FormatError, OutputExistsError
 from mqindex.files import disk
-from mqindex.files.unpacking import unpack
+from mqindex.files.results.unpacking import unpack
 from tests.support.failing_calls import FailingCall
 
 TWO = {"a": None, "a/empty": b"", "a/deep/file": b"1", "b": None, "b/file": b"2"}

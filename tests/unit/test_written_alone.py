@@ -18,7 +18,7 @@ import pytest
 
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
-from mqindex.files.whole_file import have_file, replace_content
+from mqindex.files.results.whole_file import have_file, replace_content
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from mqindex.rocketmq import ConsumeQueue, ConsumeQueueTable, IndexFile, IndexService, MessageStore
 from tests.support.forked import in_child

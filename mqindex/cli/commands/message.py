@@ -55,7 +55,7 @@ def command(
     is none in hex; control characters are escaped. Exit code 1: a message was not found; 2: one is damaged, or its
     body cannot be decompressed.
     """
-    from mqindex.files.whole_file import require_new_file
+    from mqindex.files.results.whole_file import require_new_file
     from mqindex.rocketmq import MessageStore
 
     if out is not None and len(ids) > 1:
@@ -105,7 +105,7 @@ def _look(opened: MessageStore, name: str, topic: str | None) -> tuple[list[Mess
 
 
 def _write(found: list[Message], out: str, *, force: bool) -> None:
-    from mqindex.files.whole_file import publish_content
+    from mqindex.files.results.whole_file import publish_content
 
     if len(found) > 1:
         places = ", ".join(str(message.phy_offset) for message in found)

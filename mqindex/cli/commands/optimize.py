@@ -15,7 +15,7 @@ from mqindex.cli.places import appearing, require_outside
 from mqindex.cli.reports import finished, print_summary, way_back
 from mqindex.cli.rocketmq.kinds import INDEX_DIR, INDEX_FILE, STORE
 from mqindex.cli.trouble import true_from_here
-from mqindex.files.output_place import require_new
+from mqindex.files.results.output_place import require_new
 from mqindex.report import RebuildReport
 from mqindex.wording.reports import work_done
 

@@ -9,7 +9,7 @@ from mqindex.cli.brokers import QUERIED, broker_of
 from mqindex.cli.completion import Place
 from mqindex.cli.kinds import kind_elsewhere, require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand, time_option
-from mqindex.files.urls import is_url
+from mqindex.files.reading.urls import is_url
 
 
 @subcommand(

@@ -14,7 +14,7 @@ from mqindex.cli.output import print_line
 from mqindex.cli.places import appearing, require_outside
 from mqindex.cli.reports import finished, print_summary
 from mqindex.cli.trouble import true_from_here
-from mqindex.files.output_place import require_new
+from mqindex.files.results.output_place import require_new
 from mqindex.report import Catalogue, RebuildReport
 from mqindex.wording.reports import work_done
 

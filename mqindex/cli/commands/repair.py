@@ -13,7 +13,7 @@ from mqindex.cli.output import print_line
 from mqindex.cli.reports import finished, print_actions, print_summary, way_back
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.trouble import true_from_here
-from mqindex.files.backup import NO_BACKUP
+from mqindex.files.backups.backup import NO_BACKUP
 from mqindex.report import Catalogue, RepairReport
 from mqindex.wording.reports import work_done
 

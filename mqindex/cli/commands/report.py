@@ -18,8 +18,8 @@ from mqindex.cli.output import print_json, print_line
 from mqindex.cli.places import appearing, require_no_broker_file, require_outside
 from mqindex.cli.trouble import Trouble, say, true_from_here
 from mqindex.errors import GeometryError, TruncatedFileError, reason
-from mqindex.files import output_place
-from mqindex.files.whole_file import publish_content, require_new_file
+from mqindex.files.results import output_place
+from mqindex.files.results.whole_file import publish_content, require_new_file
 from mqindex.wording.reports import counts
 from mqindex.wording.text import size
 

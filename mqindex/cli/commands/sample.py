@@ -11,7 +11,7 @@ from mqindex.cli.options import json_option, subcommand
 from mqindex.cli.output import command_line, print_json, print_line
 from mqindex.cli.places import appearing, require_outside
 from mqindex.cli.trouble import true_from_here
-from mqindex.files.unpacking import unpack
+from mqindex.files.results.unpacking import unpack
 
 ARCHIVE = ("sample", "sample.tar.gz")  # of the package `mqindex.cli`
 

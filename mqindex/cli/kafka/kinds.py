@@ -6,7 +6,7 @@ import os
 import re
 from typing import Final
 
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 
 LOG_DIR: Final = "log-dir"
 PARTITION: Final = "partition"

@@ -17,7 +17,7 @@ from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
 from mqindex.cli.rocketmq.message_rows import MessageRows, hit_fields, open_log
 from mqindex.cli.trouble import Trouble, say
 from mqindex.errors import MQIndexError, reason
-from mqindex.files.urls import is_url
+from mqindex.files.reading.urls import is_url
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import CommitLog, IndexFile, IndexService
@@ -155,7 +155,7 @@ def _open_elsewhere(
     url: str, kind: str, slots: int | None, entries: int | None, unread: list[str]
 ) -> IndexFile | IndexService:
     """The index at a URL; that of a store's root is the directory below it."""
-    from mqindex.files.remote import RemotePlace
+    from mqindex.files.reading.remote import RemotePlace
     from mqindex.rocketmq import IndexFile, IndexService
     from mqindex.rocketmq.index.elsewhere import find_files
 

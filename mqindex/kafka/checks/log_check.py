@@ -11,7 +11,7 @@ from mqindex._native.kafka_log import BatchScan, find_batch
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import IndexFullError, MQIndexError, OffsetOverflowError
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.offset_index import OffsetIndex
 from mqindex.kafka.layout import IndexKind

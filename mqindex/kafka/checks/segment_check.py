@@ -20,7 +20,7 @@ from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import FormatError, MQIndexError, was_cut
 from mqindex.files import disk, lock
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.log_check import end_findings, found_end, log_findings, rebuilt_end
 from mqindex.kafka.checks.segment_count import CountedSegment, count_segment

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.files import disk
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.index_check import Expectation, check_entries, check_shape
 from mqindex.kafka.checks.log_check import has_grown, size_now

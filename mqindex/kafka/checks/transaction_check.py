@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mqindex._rules import Broker
 from mqindex._words import plural
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.transaction_index import AbortedTxn, is_refused_version, read_aborted
 from mqindex.kafka.layout import IndexKind

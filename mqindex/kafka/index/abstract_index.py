@@ -21,7 +21,7 @@ from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError,
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.mapped_file import MappedFile, reserve
+from mqindex.files.reading.mapped_file import MappedFile, reserve
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind, base_offset_of, require_file
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.kafka.layout import IndexKind
 
 _BLOCK = 1 << 20

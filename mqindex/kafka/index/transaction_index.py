@@ -15,11 +15,11 @@ from mqindex._rules import Broker
 from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.files import disk
-from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.regular import reading
-from mqindex.files.whole_file import have_file
+from mqindex.files.reading.regular import reading
+from mqindex.files.results.whole_file import have_file
+from mqindex.files.sync_trust import SyncTrust
 from mqindex.kafka.brokers import ONE_BYTE_OF_VERSION, broker_of, follows
 from mqindex.kafka.index.only_writer import hold_index, require_no_broker
 from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
@@ -137,7 +137,7 @@ class TransactionIndex(Closable):
         self._owner = Owner(path)
         self._held = ExitStack()  # the lock of the only writer, once the file exists
         self._holds = False
-        self._syncs = Believed()
+        self._syncs = SyncTrust()
         if writable:
             require_no_broker(path)
             if disk.exists(path):

@@ -17,8 +17,8 @@ from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.mapped_file import MappedFile
-from mqindex.files.regular import reading
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.regular import reading
 from mqindex.kafka.brokers import FIRST_OFFSETS_INDEXED, broker_of, follows
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset

@@ -10,9 +10,10 @@ from dataclasses import replace
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import announce, half_done, run_one, scratches_in
-from mqindex.files import disk, staging
-from mqindex.files.backup import backup_in
-from mqindex.files.exchange import Change, Exchange, exchange_files, old_or_new
+from mqindex.files import disk
+from mqindex.files.backups.backup import backup_in
+from mqindex.files.backups.exchange import Change, Exchange, exchange_files, old_or_new
+from mqindex.files.results import staging
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.repair_plan import SegmentRepair, planned_repairs

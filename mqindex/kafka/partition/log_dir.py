@@ -150,7 +150,7 @@ def log_dir_of(directory: str | os.PathLike[str]) -> str:
 def places_of(directory: str) -> list[str]:
     """Where the files of a partition, or of a log dir, are: itself, a partition's log dir, and each partition in them.
 
-    Any of them may lead to another disk: `mqindex.files.whereabouts` finds out what is in one.
+    Any of them may lead to another disk: `mqindex.files.path_relations` finds out what is in one.
     """
     root = os.path.abspath(directory)
     log_dir = log_dir_of(root)

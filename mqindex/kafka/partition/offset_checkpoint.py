@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
-from mqindex.files.regular import reading_text
+from mqindex.files.reading.regular import reading_text
 from mqindex.kafka.partition.log_dir import partition_name
 
 Entry = TypeVar("Entry")

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from mqindex._native.crc import crc32c
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError, path_of
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 
 OpenTransactions = tuple[tuple[int, int], ...]
 """Producer ids and first offsets."""

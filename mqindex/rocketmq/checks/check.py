@@ -10,7 +10,7 @@ import numpy as np
 from mqindex._words import plural
 from mqindex.errors import MQIndexError, was_cut
 from mqindex.files import disk
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.index.compare import Comparison, Difference, Place, are_expired, next_entry, time_diffs

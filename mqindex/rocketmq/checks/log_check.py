@@ -18,7 +18,7 @@ from mqindex._native.commit_log import Scanner
 from mqindex._native.guard import check_whole
 from mqindex.engines import Engine
 from mqindex.errors import MQIndexError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStretch
 from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, needs_again

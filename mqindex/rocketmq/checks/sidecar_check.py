@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mqindex._native.index_file import IndexCore
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout, store
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from mqindex._native.owner import Owner
 from mqindex.files import disk
-from mqindex.files.whole_file import have_file
+from mqindex.files.results.whole_file import have_file
 
 
 class AbortMark:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mqindex.errors import ClosedFileError
 from mqindex.files import disk
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.whole_file import replace_content
+from mqindex.files.results.whole_file import replace_content
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mqindex._native.commit_log import scan_at
 from mqindex._native.log_extract import Extractor
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.growing_log import LogChangedError
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT

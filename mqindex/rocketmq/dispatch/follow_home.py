@@ -10,9 +10,9 @@ from typing import Any
 
 from mqindex.errors import BadMagicError, OutputExistsError
 from mqindex.files import disk
-from mqindex.files.output_place import require_apart, require_place
-from mqindex.files.regular import reading_text
-from mqindex.files.whole_file import have_file, replace_content
+from mqindex.files.reading.regular import reading_text
+from mqindex.files.results.output_place import require_apart, require_place
+from mqindex.files.results.whole_file import have_file, replace_content
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.brokers import TAGS_INDEXED, broker_of
 from mqindex.rocketmq.checks.wanted_settings import unknown_settings

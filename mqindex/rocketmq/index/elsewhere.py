@@ -13,7 +13,7 @@ from mqindex._native.index_file import IndexCore
 from mqindex._native.key_filter import AskedHashes
 from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndexError
 from mqindex.files.few_threads import of_each
-from mqindex.files.remote import AT_ONCE, PAGE, RemoteFile, RemotePlace
+from mqindex.files.reading.remote import AT_ONCE, PAGE, RemoteFile, RemotePlace
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
-from mqindex.files.mapped_file import MappedFile
-from mqindex.files.regular import reading
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.layout import (
     HASH_SLOT_NUM,

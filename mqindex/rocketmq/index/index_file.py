@@ -24,8 +24,8 @@ from mqindex.columns.numbers import int64s, times
 from mqindex.errors import path_of, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
-from mqindex.files.mapped_file import MappedFile
-from mqindex.files.urls import is_url, refuse_writing
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.urls import is_url, refuse_writing
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.names import IndexSpace

@@ -23,7 +23,7 @@ from mqindex.errors import ClosedFileError, ReadOnlyFileError, path_of, require_
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.urls import is_url, refuse_writing
+from mqindex.files.reading.urls import is_url, refuse_writing
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile, asked_hashes

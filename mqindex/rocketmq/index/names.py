@@ -12,7 +12,7 @@ from datetime import datetime
 
 from mqindex._native.index_file import IndexCore
 from mqindex.errors import FileStateError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 
 _DIGITS = 17

@@ -18,7 +18,7 @@ from mqindex.columns.limits import whole_number_from
 from mqindex.errors import FormatError, ReadOnlyFileError, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
-from mqindex.files.file_maps import FileMaps
+from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError

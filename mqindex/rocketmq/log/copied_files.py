@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import BinaryIO, Final
 
 from mqindex.errors import FileStateError
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.log.log_files import Skipped
 
 _BLOCK: Final = 4096  # bytes

@@ -26,7 +26,7 @@ from typing import Final
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.copied_files import refuse_other_logs
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories

@@ -21,7 +21,7 @@ from mqindex._native.crc import crc32c
 from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.errors import FileStateError, TruncatedFileError
 from mqindex.files.closable import Closable
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, Damage, drained

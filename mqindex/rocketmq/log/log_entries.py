@@ -19,7 +19,7 @@ import numpy.typing as npt
 from mqindex._native.commit_log import find_frame
 from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.files.closable import Closable
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_files import map_log_file
 
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])

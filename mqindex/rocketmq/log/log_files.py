@@ -11,8 +11,8 @@ from itertools import pairwise
 from mqindex._native.commit_log import find_frame
 from mqindex.errors import TruncatedFileError
 from mqindex.files.entries import leads_to_file
-from mqindex.files.mapped_file import MappedFile
-from mqindex.files.sparse import SparseFile
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.layout import number_of
 
 EMPTY = "an empty file"

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.files.lock import hold_directory
-from mqindex.files.regular import reading
-from mqindex.files.staging import backup_name, unused
-from mqindex.files.whole_file import appearing
+from mqindex.files.reading.regular import reading
+from mqindex.files.results.staging import backup_name, unused
+from mqindex.files.results.whole_file import appearing
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.log.log_scan import end_of_file
 from mqindex.rocketmq.store import hold_lock

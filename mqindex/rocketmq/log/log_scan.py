@@ -11,7 +11,7 @@ from mqindex._native.log_extract import Extractor
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.errors import TruncatedFileError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end

@@ -9,7 +9,7 @@ from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.files import disk
-from mqindex.files.exchange import Change
+from mqindex.files.backups.exchange import Change
 from mqindex.report import RepairReport
 from mqindex.rocketmq.checks.coverage import Filled
 from mqindex.rocketmq.checks.diagnosis import Diagnosis

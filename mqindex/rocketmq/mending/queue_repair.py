@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from mqindex.engines import Engine
 from mqindex.files import disk
-from mqindex.files.exchange import Change
-from mqindex.files.sparse import SparseFile
+from mqindex.files.backups.exchange import Change
+from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.pipeline import queue_stages

@@ -7,7 +7,7 @@ import struct
 from typing import NamedTuple
 
 from mqindex.errors import path_of
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 
 CHECKPOINT_SIZE = 4096
 LATEST_TIME = 1 << 47  # ms, in the year 6429; what is more is garbage

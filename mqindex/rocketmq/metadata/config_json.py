@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from mqindex.errors import FormatError
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 
 _T = TypeVar("_T")
 _PAUSES: Final = (0.01, 0.03)  # seconds before another look: a save takes less

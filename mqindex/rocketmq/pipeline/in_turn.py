@@ -27,7 +27,7 @@ import numpy.typing as npt
 from mqindex.engines import Engine, LocalEngine
 from mqindex.engines.workers import Workers
 from mqindex.files import disk
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.pipeline.split_walk import walk_split
 from mqindex.rocketmq.pipeline.splits import Extracted, stitch

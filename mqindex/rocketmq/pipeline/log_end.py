@@ -9,7 +9,7 @@ import numpy as np
 
 from mqindex._words import plural
 from mqindex.engines import Engine
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.log.expiry import read_again

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, store
 from mqindex.rocketmq.index.geometry import candidates

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import group_units
 from mqindex._native.log_extract import QueueTable
-from mqindex.engines.turns import python_turn
+from mqindex.engines.python_turn import python_turn
 from mqindex.files import disk
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.log_entries import UNIT

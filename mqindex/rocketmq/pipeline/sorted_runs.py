@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.files import disk
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY
 from mqindex.rocketmq.pipeline import stages
 from mqindex.rocketmq.pipeline.stages import Built, Part, Slice

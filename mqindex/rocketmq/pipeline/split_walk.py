@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from mqindex._native.commit_log import find_frame
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan, Tags
 
 

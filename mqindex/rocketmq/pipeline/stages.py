@@ -5,7 +5,7 @@ extract   a byte range of one log file          ->  a run: its entries, 20 bytes
 build     slices of runs, and the seed          ->  an index file under a temporary name
 ```
 
-The additional parts for consume queues are in `queue_stages`; `mqindex.files.publication` publishes the result.
+The additional parts for consume queues are in `queue_stages`; `mqindex.files.results.publication` publishes the result.
 
 Every task writes under a name of its own, so that a retried or duplicated task harms nothing.
 """
@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from mqindex._native.index_file import IndexCore
 from mqindex.errors import RebuildError
-from mqindex.files import disk, staging
-from mqindex.files.block_writer import BlockWriter
+from mqindex.files import disk
 from mqindex.files.copying import copy
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.results import staging
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, FileWalk
 from mqindex.rocketmq.pipeline.queue_stages import UnitCollector, UnitRun
@@ -205,3 +205,30 @@ def _put_slice(file: PartFile, piece: Slice) -> None:
         raise RebuildError(
             "an index file took fewer entries than planned", path=file.path, expected=piece.count, got=stored
         )
+
+
+_SIZE = 1 << 18  # bytes; the first use of 1 MiB of memory costs more than it saves
+
+
+class BlockWriter:
+    """Gathers bytes for the descriptor `fd`; what was written is in the file after `flush`. For one thread."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._block = memoryview(bytearray(_SIZE))
+        self._used = 0
+
+    def write(self, data: memoryview) -> None:
+        """Write all of `data`, a contiguous view of bytes, which the caller may change afterwards."""
+        if self._used + len(data) > _SIZE:
+            self.flush()
+        if len(data) > _SIZE:
+            disk.write_all(self._fd, data)
+            return
+        self._block[self._used : self._used + len(data)] = data
+        self._used += len(data)
+
+    def flush(self) -> None:
+        """Write what was gathered to the file."""
+        disk.write_all(self._fd, self._block[: self._used])
+        self._used = 0

@@ -20,8 +20,8 @@ from mqindex.columns.limits import whole_count, whole_number_from
 from mqindex.errors import ReadOnlyFileError, path_of, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
-from mqindex.files.file_maps import FileMaps
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT

@@ -15,7 +15,7 @@ from mqindex.columns.columns import BinaryColumn, Columns
 from mqindex.columns.distinct import distinct
 from mqindex.errors import path_of
 from mqindex.files.closable import Closable
-from mqindex.files.file_maps import FileMaps
+from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, FIRST_EXT_ADDRESS, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import UnitFiles

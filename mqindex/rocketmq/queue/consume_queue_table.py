@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from mqindex._native.owner import Owner
 from mqindex.errors import FormatError, ReadOnlyFileError, path_of, require_switch
 from mqindex.files import disk
-from mqindex.files.believed import Believed
 from mqindex.files.closable import Closable
 from mqindex.files.entries import leads_to_directory
-from mqindex.files.file_maps import FileMaps
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.reading.file_maps import FileMaps
+from mqindex.files.sync_trust import SyncTrust
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
@@ -65,7 +65,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         self._lock = new_lock()
         self._open: dict[QueueName, ConsumeQueue] = {}
         self._created: set[str] = set()
-        self._syncs = Believed()
+        self._syncs = SyncTrust()
 
     @classmethod
     def open(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.errors import MQIndexError
-from mqindex.files.sparse import SparseFile
+from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.layout import BLANK_UNIT_SIZE, MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_files import queue_files

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from mqindex._native.numbers import whole_number
 from mqindex.errors import TruncatedFileError
 from mqindex.files.entries import leads_to_directory, leads_to_file
-from mqindex.files.file_maps import FileMaps
-from mqindex.files.mapped_file import MappedFile
-from mqindex.files.sparse import SparseFile
+from mqindex.files.reading.file_maps import FileMaps
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, numbered_files
 

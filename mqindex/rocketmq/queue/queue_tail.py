@@ -16,8 +16,8 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import encode_units
 from mqindex.errors import FileStateError, GeometryError, OffsetOverflowError
 from mqindex.files import disk
-from mqindex.files.believed import Believed
-from mqindex.files.whole_file import appearing
+from mqindex.files.results.whole_file import appearing
+from mqindex.files.sync_trust import SyncTrust
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 from mqindex.rocketmq.queue.queue_files import UnitFiles
@@ -58,7 +58,7 @@ class QueueTail:
         self._clean = False  # whether only zeros follow the end
         self._dirty: set[str] = set()
         self._renamed = False
-        self._syncs = Believed()
+        self._syncs = SyncTrust()
         self.end = end
         self.first = min(units.first + count_blanks(units, units.first, end), end)
         self.max_phy_offset = _end_of_last(units, self.first, end)

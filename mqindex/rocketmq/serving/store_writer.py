@@ -19,7 +19,7 @@ from mqindex.errors import FileStateError, GeometryError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.whole_file import have_file
+from mqindex.files.results.whole_file import have_file
 from mqindex.rocketmq import store
 from mqindex.rocketmq.checks.start.compaction import compacted_topics
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mqindex._native.crc import crc32c
 from mqindex.errors import CorruptIndexError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FENCE_SAMPLE, FENCE_VERSION, MAGIC_FENCE, FenceHeader
 

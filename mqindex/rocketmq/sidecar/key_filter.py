@@ -10,8 +10,8 @@ from mqindex._native.crc import crc32c
 from mqindex._native.file_watch import FileWatch
 from mqindex._native.key_filter import KeyFilter
 from mqindex.errors import CorruptIndexError
-from mqindex.files.mapped_file import MappedFile
-from mqindex.files.regular import regular
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.regular import regular
 from mqindex.rocketmq.sidecar.binding import require_sealed
 from mqindex.rocketmq.sidecar.layout import (
     FILTER_FILE_SIZE,

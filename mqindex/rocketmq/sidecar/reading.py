@@ -10,9 +10,9 @@ from mqindex._native.file_watch import FileWatch
 from mqindex._native.index_file import IndexCore
 from mqindex._native.sidecar import ColdSearch
 from mqindex.errors import MQIndexError
-from mqindex.files.mapped_file import MappedFile
-from mqindex.files.regular import reading
-from mqindex.files.residency import Residency
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.regular import reading
+from mqindex.files.reading.residency import Residency
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.binding import fence_header, misfit, require_bound, require_geometry, require_slots
 from mqindex.rocketmq.sidecar.key_filter import FilterFile, open_filter

@@ -13,7 +13,7 @@ from mqindex._native.sidecar import ColdSearch
 from mqindex.columns.distinct import distinct
 from mqindex.errors import CorruptIndexError, MQIndexError
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.remote import PAGE, RemoteFile, RemotePlace
+from mqindex.files.reading.remote import PAGE, RemoteFile, RemotePlace
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.binding import fence_header, require_bound, require_slots

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mqindex._native.key_filter import weave_rows
 from mqindex.errors import FileStateError, MQIndexError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.names import fence_path
 from mqindex.rocketmq.sidecar.reading import read_fence_header

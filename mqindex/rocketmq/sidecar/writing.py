@@ -15,7 +15,7 @@ from mqindex._native.sidecar import build_fence
 from mqindex.engines import LocalEngine
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE
 from mqindex.rocketmq.sidecar.binding import bound_header, sealed
 from mqindex.rocketmq.sidecar.layout import (

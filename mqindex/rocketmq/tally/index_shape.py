@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import (
     INDEX_ENTRY_FIELDS,

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from mqindex.errors import OutputExistsError
-from mqindex.files import disk, staging
+from mqindex.files import disk
+from mqindex.files.results import staging
 from mqindex.rocketmq import IndexService, layout
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.spark.functions.rocketmq import Lookup

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from mqindex._rules import Broker
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.queues.queue_check import file_findings

@@ -21,7 +21,7 @@ from mqindex._native.log_columns import columns_at
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.log_check import Walked

@@ -16,7 +16,7 @@ from mqindex._rules import Broker
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
-from mqindex.files.sparse import SparseFile
+from mqindex.files.reading.sparse import SparseFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.brokers import DIRECTORIES_STOP, EMPTY_FILES_STOP, EVERY, follows

@@ -26,7 +26,7 @@ from mqindex._native.consume_queue import (
     group_units,
 )
 from mqindex.errors import MQIndexError
-from mqindex.files.sparse import SparseFile
+from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT, copy_rows
 from mqindex.rocketmq.log.log_files import LogFile

@@ -13,7 +13,7 @@ from functools import partial
 from mqindex._native.commit_log import scan_at
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.start.recovery import LARGE_BLANK, NEGATIVE_BLANK, Recovery

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from mqindex._rules import Rule
 from mqindex._words import plural
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue, layout

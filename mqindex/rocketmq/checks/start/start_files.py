@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from mqindex._native.commit_log import scan_at
 from mqindex._native.consume_queue import check_units
 from mqindex.errors import MQIndexError
-from mqindex.files.mapped_file import MappedFile
-from mqindex.files.regular import reading
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.log.expiry import was_deleted

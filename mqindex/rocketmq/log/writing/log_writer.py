@@ -18,9 +18,9 @@ from mqindex.errors import CapacityError, FileStateError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.staging import scratch
+from mqindex.files.results.staging import scratch
+from mqindex.files.results.whole_file import appearing
 from mqindex.files.tmpfile import link_into_place, open_nameless
-from mqindex.files.whole_file import appearing
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_recovery import zero_range

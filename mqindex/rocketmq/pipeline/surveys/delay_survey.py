@@ -14,7 +14,7 @@ from typing import IO
 from mqindex._native.consume_queue import decode_units
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
-from mqindex.files.regular import reading
+from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.expiry import was_deleted

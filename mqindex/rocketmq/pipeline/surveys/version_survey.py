@@ -18,7 +18,7 @@ import numpy as np
 from mqindex._rules import Broker, Rule, numbers_of
 from mqindex.errors import FormatError, MQIndexError, was_cut
 from mqindex.files import disk
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Value
 from mqindex.rocketmq.brokers import (
     BATCH_QUEUES,

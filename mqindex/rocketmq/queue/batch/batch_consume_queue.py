@@ -15,8 +15,8 @@ from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
 from mqindex.errors import MQIndexError, path_of
 from mqindex.files.closable import Closable
-from mqindex.files.file_maps import FileMaps
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.batch.batch_units import BATCH_UNIT, BatchUnits, are_valid

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from mqindex.errors import TruncatedFileError
 from mqindex.files.disk import named
-from mqindex.files.regular import regular
+from mqindex.files.reading.regular import regular
 
 
 class SparseFile:

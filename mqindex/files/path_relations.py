@@ -11,11 +11,11 @@ _Identity = tuple[int, int] | None
 
 
 def around(path: str, directories: Iterable[str]) -> str | None:
-    """`Whereabouts.around`, of one path."""
-    return Whereabouts().around(path, directories)
+    """`PathRelations.around`, of one path."""
+    return PathRelations().around(path, directories)
 
 
-class Whereabouts:
+class PathRelations:
     """Where paths are. Each path is looked at once, as many of one check share what is above them."""
 
     def __init__(self) -> None:

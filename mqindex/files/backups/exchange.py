@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mqindex.errors import FileStateError
-from mqindex.files import disk, staging
-from mqindex.files.backup import homes_above, keep, move_aside
-from mqindex.files.backup_record import RECORD, Entry, new_record, read_record
+from mqindex.files import disk
+from mqindex.files.backups.backup import homes_above, keep, move_aside
+from mqindex.files.backups.backup_record import RECORD, Entry, new_record, read_record
 from mqindex.files.copying import copy_whole, remove_whole
+from mqindex.files.results import staging
 from mqindex.files.rights import neighbour_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 
-class Believed:
+class SyncTrust:
     """Wraps every sync of one thing. After a failed sync the disk's content is unknown: the system may have dropped
     what it could not write, so that the next sync succeeds. Therefore every later sync raises the same `OSError`.
     """

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk
-from mqindex.files.regular import reading
-from mqindex.files.sparse import SparseFile
+from mqindex.files.reading.regular import reading
+from mqindex.files.reading.sparse import SparseFile
 
 RECORD = "changes.json"
 _BLOCK = 1 << 20

@@ -10,12 +10,12 @@ from contextlib import suppress
 
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
+from mqindex.files.path_relations import PathRelations
 from mqindex.files.probe import file_system, is_mount_point
-from mqindex.files.staging import home_of, scratch, sweep
-from mqindex.files.whereabouts import Whereabouts
+from mqindex.files.results.staging import home_of, scratch, sweep
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-_ASIDE = 30  # bytes that `mqindex.files.staging.exchange` adds to a name at most
+_ASIDE = 30  # bytes that `mqindex.files.results.staging.exchange` adds to a name at most
 
 
 def require_new(out: str, *, overwrite: bool) -> None:
@@ -122,7 +122,7 @@ def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | No
 
     It may be in `home`, but not be `home` or above it: what is replaced would go to a backup.
     """
-    where, apart = Whereabouts(), list(places)
+    where, apart = PathRelations(), list(places)
     place = where.around(out, apart)
     if place is None:
         inside = apart if home is None else [*apart, home]

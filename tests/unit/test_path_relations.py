@@ -1,4 +1,4 @@
-"""`Whereabouts` against the system's own answers, where links, mounts' names and `..` lead."""
+"""`PathRelations` against the system's own answers, where links, mounts' names and `..` lead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.files.whereabouts import Whereabouts, around
+from mqindex.files.path_relations import PathRelations, around
 
 
 @pytest.fixture
@@ -51,14 +51,14 @@ PLACES = (
 
 def test_paths_are_resolved_as_by_the_system(tree, monkeypatch):
     monkeypatch.chdir(tree)
-    where = Whereabouts()
+    where = PathRelations()
     for place in (*PLACES, *(str(tree / place) for place in PLACES), "/", "..", "../", "./data"):
         assert where._resolve(place) == os.path.realpath(place), place
 
 
 def test_what_lies_in_what_is_as_by_the_system(tree):
     """Every pair: by the names, with links resolved or not; and by device and inode, where both are there."""
-    where = Whereabouts()
+    where = PathRelations()
     found = 0
     places = [str(tree / place) for place in PLACES]
     for path, directory in itertools.product(places, repeat=2):
@@ -104,7 +104,7 @@ def test_a_directory_that_may_not_be_looked_at_is_known_by_its_name(tree, monkey
 
 def test_a_path_is_looked_at_once(tree, monkeypatch):
     """A store has some twenty places, and all of them the same directories above."""
-    where, looked_at = Whereabouts(), []
+    where, looked_at = PathRelations(), []
     original = os.stat
     monkeypatch.setattr(os, "stat", lambda path, *args, **options: looked_at.append(path) or original(path, *args))
     for _ in range(3):

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from mqindex import kafka, rocketmq
-from mqindex.engines import LocalEngine, turns
-from mqindex.engines.turns import python_turn
+from mqindex.engines import LocalEngine
+from mqindex.engines import python_turn as turns
+from mqindex.engines.python_turn import python_turn
 from mqindex.kafka import stages
 from mqindex.rocketmq.pipeline import queue_stages
 from tests.support.big_log import write_big_log

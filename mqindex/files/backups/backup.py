@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from mqindex.errors import FileStateError, path_of
-from mqindex.files import disk, staging
-from mqindex.files.backup_record import recorded
+from mqindex.files import disk
+from mqindex.files.backups.backup_record import recorded
 from mqindex.files.copying import copy_whole, remove_whole
+from mqindex.files.results import staging
 
 NO_BACKUP: Final = "*"
 """In the place of a backup's name: none is named."""

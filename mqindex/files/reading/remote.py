@@ -20,8 +20,8 @@ from mqindex.columns.distinct import distinct
 from mqindex.errors import ClosedFileError, FileStateError, MQIndexError, TruncatedFileError
 from mqindex.files.few_threads import of_each
 from mqindex.files.fork_lock import new_lock, new_rlock
-from mqindex.files.mapped_file import MappedFile
-from mqindex.files.urls import parts
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.urls import parts
 
 PAGE: Final = 4096  # bytes of which it is known whether they were read
 AT_ONCE: Final = 16  # requests in flight, where the file system does not decide that itself

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import IO
 
 from mqindex.errors import FormatError, OutputExistsError
-from mqindex.files import disk, staging
-from mqindex.files.output_place import require_place
+from mqindex.files import disk
+from mqindex.files.results import staging
+from mqindex.files.results.output_place import require_place
 
 
 def unpack(archive: IO[bytes], directory: str) -> list[str]:

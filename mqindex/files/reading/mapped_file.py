@@ -12,9 +12,9 @@ from types import TracebackType
 from mqindex._native.guard import Mapping
 from mqindex.errors import ClosedFileError, FormatError, TruncatedFileError
 from mqindex.files import disk
-from mqindex.files.believed import Believed
 from mqindex.files.disk import exists, named
 from mqindex.files.rights import neighbour_of
+from mqindex.files.sync_trust import SyncTrust
 from mqindex.files.tmpfile import link_into_place, open_nameless
 
 _MADV_POPULATE_READ = 22  # Linux 5.14; not in the mmap module
@@ -39,7 +39,7 @@ class MappedFile:
         self.size = len(mapping)
         self.writable = writable
         self._map: Mapping | None = Mapping(mapping, path, writable)
-        self._syncs = Believed()
+        self._syncs = SyncTrust()
         self._populated = False
         self._random = False
 
@@ -136,7 +136,7 @@ class MappedFile:
             raise TruncatedFileError("the file was cut while it was open", path=self.path, expected=self.size, got=size)
 
     def flush(self) -> None:
-        """Bring every changed page to the disk. After a failure every later call fails too: `Believed`."""
+        """Bring every changed page to the disk. After a failure every later call fails too: `SyncTrust`."""
         if self.writable:
             with self._syncs, named(self.path):
                 self.map.flush()

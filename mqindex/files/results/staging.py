@@ -15,9 +15,13 @@ import itertools
 import os
 import re
 import shlex
+import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from types import FrameType
+from typing import Any
 
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
@@ -75,7 +79,7 @@ def exchange(source: str, target: str, aside: str | None) -> str | None:
     fails. Elsewhere the old one comes back when the new one cannot take its place; if that fails too, the error says
     where it is. `end_exchange` finishes an exchange that was killed.
     """
-    from mqindex.files.interrupts import interrupts_wait  # here: a check moves no directory
+    from mqindex.files.results.staging import interrupts_wait  # here: a check moves no directory
 
     kept = None if aside is None or not disk.exists(target) else unused(aside)
     with interrupts_wait():
@@ -172,7 +176,9 @@ def _not_moved(what: str, old: str, place: str, cause: BaseException) -> FileSta
 @contextlib.contextmanager
 def scratch(parent: str) -> Iterator[str]:
     """A new scratch directory in `parent`, removed at the end in any case; what killed runs left there goes first."""
-    from mqindex.files.interrupts import interrupts_wait  # here: a check makes no scratch; not when it is removed
+    from mqindex.files.results.staging import (
+        interrupts_wait,  # here: a check makes no scratch; not when it is removed
+    )
 
     sweep(parent)
     tried: list[str] = []
@@ -337,3 +343,38 @@ def discard(path: str) -> None:
         if os.listdir(path) == [_OWNER]:
             disk.remove(owner)
         disk.remove_directory(path)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+_PATIENCE = 5.0  # s: a clean-up that takes longer, as on a disk that does not answer, is interrupted as ever
+
+
+@contextlib.contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Handlers of Python, which raise exceptions, run after the block for the signals that come in it.
+
+    Such handlers run in the main thread only: in another one nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual: dict[int, Any] = {number: call for number in _SIGNALS if callable(call := signal.getsignal(number))}
+    began, over = time.monotonic(), False
+    waiting: list[int] = []
+
+    def wait(number: int, frame: FrameType | None) -> None:
+        if over or time.monotonic() - began > _PATIENCE:  # an interrupt may have kept this handler in its place
+            usual[number](number, frame)
+        else:
+            waiting.append(number)
+
+    try:
+        for number in usual:
+            signal.signal(number, wait)
+        yield
+    finally:
+        over = True
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+        for number in dict.fromkeys(waiting):
+            signal.raise_signal(number)

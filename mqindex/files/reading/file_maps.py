@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mqindex.errors import ClosedFileError
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.mapped_file import MappedFile
+from mqindex.files.reading.mapped_file import MappedFile
 
 
 class FileMaps:

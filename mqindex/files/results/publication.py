@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mqindex.files import disk, staging
+from mqindex.files import disk
+from mqindex.files.results import staging
 
 
 @dataclass(frozen=True, slots=True)

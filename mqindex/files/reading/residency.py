@@ -7,7 +7,7 @@ import mmap
 import os
 
 from mqindex.files.disk import named
-from mqindex.files.regular import regular
+from mqindex.files.reading.regular import regular
 
 _ASKED = 16  # pages; a file of which a tenth is not in memory passes one time in five, one of which half is not, never
 _STRIDE = 1_000_003  # to other pages, whatever the file's length

@@ -1,0 +1,1 @@
+"""Files that a repair replaces, and how they are put back."""

@@ -1,0 +1,1 @@
+"""How results are written: aside, brought to the disk, renamed into place."""
