@@ -309,6 +309,9 @@ WRONG_EXT_UNIT = Kind("wrong-ext-unit", "error",
 FOREIGN_UNIT = Kind("foreign-unit", "error",
     "Units are for no message of this queue.",
     f"{{units}} for no message of this queue; {_REWRITE_QUEUE}")
+QUEUE_ENDS_BLANK = replace(FOREIGN_UNIT,
+    hint="the queue ends in {units} for no message. A broker that starts so gives the queue no message until its log "
+    f"has reached byte 2147483647, and older ones (4.9.3) give none to any queue; {_REWRITE_QUEUE}")
 INVALID_UNIT = Kind("invalid-unit", "error",
     "Places between units hold none; a broker would end the queue there.",
     f"{{places}} without a unit, where a broker would end the queue; {_REWRITE_QUEUE}")

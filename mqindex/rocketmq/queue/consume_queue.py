@@ -355,8 +355,8 @@ class ConsumeQueue(Closable):
     def truncate_dirty_logic_files(self, phy_offset: int) -> None:
         """Cut off the units from the first one on that leads to `phy_offset` or after it, and zero their bytes.
 
-        Files without a unit left are deleted. Source: RocketMQ 4.9.3 `ConsumeQueue.truncateDirtyLogicFiles`, which
-        moves the position of writing only.
+        Files without a unit left are deleted, and blank units at the end. Source: RocketMQ 4.9.3
+        `ConsumeQueue.truncateDirtyLogicFiles`, which moves the position of writing only, and keeps blanks.
         """
         cut = whole_number("phy_offset", phy_offset)
         self._write(lambda tail: tail.truncate(cut))

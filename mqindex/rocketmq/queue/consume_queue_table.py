@@ -182,10 +182,9 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
             self[name].correct_min_offset(min_phy_offset)
 
     def truncate_dirty_logic_files(self, phy_offset: int) -> None:
-        """`ConsumeQueue.truncate_dirty_logic_files` of every queue that reaches that far."""
+        """`ConsumeQueue.truncate_dirty_logic_files` of every queue."""
         for name in self.queues():
-            if self[name].max_phy_offset > phy_offset:
-                self[name].truncate_dirty_logic_files(phy_offset)
+            self[name].truncate_dirty_logic_files(phy_offset)
 
     def flush(self) -> None:
         """Bring all units of all queues to the disk."""

@@ -21,7 +21,7 @@ from mqindex.files.sync_trust import SyncTrust
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 from mqindex.rocketmq.queue.queue_files import UnitFiles
-from mqindex.rocketmq.queue.queue_units import BLANK, columns_of_file, count_blanks
+from mqindex.rocketmq.queue.queue_units import BLANK, all_columns, are_blank, columns_of_file, count_blanks
 from mqindex.rocketmq.queue.unit_places import fits_hole, stretches
 
 _ZEROS = bytes(1 << 16)
@@ -41,7 +41,7 @@ class QueueTail:
 
     Attributes
     ----------
-    end : int, queue offset of the next unit
+    end : int, queue offset of the next unit; blanks that follow the last one are cleared before it is written
     first : int, queue offset of the first unit that is not a blank
     max_phy_offset : int, the end of the last unit's message; -1: there is none
     """
@@ -59,9 +59,9 @@ class QueueTail:
         self._dirty: set[str] = set()
         self._renamed = False
         self._syncs = SyncTrust()
-        self.end = end
         self.first = min(units.first + count_blanks(units, units.first, end), end)
-        self.max_phy_offset = _end_of_last(units, self.first, end)
+        self.end, self.max_phy_offset = _last_unit(units, self.first, end)
+        self._blank_end = self.end < end or units.first < self.first == end
 
     def put(self, units: npt.NDArray[Any], *, fill_holes: bool = False) -> PutUnits:
         """Append units of this queue (`UNIT`), in the log's order; `fill_holes`: blanks where the log lost messages."""
@@ -120,24 +120,25 @@ class QueueTail:
         self.max_phy_offset = max_phy_offset
 
     def truncate(self, phy_offset: int) -> None:
-        """Cut off units, file by file from the last: in each from the first one on that is at `phy_offset` or later."""
-        end, dropped = self.end, []
+        """Cut off units, file by file from the last: in each from the first one on that is at `phy_offset` or later.
+
+        Blanks that are last then go too: a broker that starts takes one for a message that ends at 2147483647, and
+        gives the queue none before that (4.9.3: no queue).
+        """
+        if self.max_phy_offset <= phy_offset and not self._blank_end:
+            return
+        end = self.first
         for file in reversed(self._units.files):
             first = file.start // QUEUE_UNIT_SIZE
-            phys, sizes, _ = columns_of_file(self._units, first, min(end, file.stop // QUEUE_UNIT_SIZE))
+            phys, _, _ = columns_of_file(self._units, first, min(self.end, file.stop // QUEUE_UNIT_SIZE))
             later = np.flatnonzero(phys >= phy_offset)
-            keep = int(later[0]) if len(later) else len(phys)
-            if keep:
-                self.end, self.max_phy_offset = first + keep, int(phys[keep - 1]) + int(sizes[keep - 1])
+            if keep := int(later[0]) if len(later) else len(phys):
+                end = first + keep
                 break
-            dropped.append(file)
-        else:
-            self.end = self.first
-        for file in dropped:
-            self._unlink(file)
+        self.end, self.max_phy_offset = _last_unit(self._units, self.first, end)
         if self.first >= self.end:
             self._empty(phy_offset)
-        self._clean = False
+        self._clean = self._blank_end = False
         self._clear_after_end()
 
     def flush(self) -> None:
@@ -242,8 +243,16 @@ class QueueTail:
         self._renamed = True
 
 
-def _end_of_last(units: UnitFiles, first: int, end: int) -> int:
-    if first >= end:
-        return -1
-    phys, sizes, _ = columns_of_file(units, end - 1, end)
-    return int(phys[0]) + int(sizes[0]) if len(phys) else -1
+def _last_unit(units: UnitFiles, first: int, end: int) -> tuple[int, int]:
+    """The place after the last of the units [first, end) that is no blank, and where its message ends; `first`, -1:
+    there is none."""
+    step = 1
+    while end > first:
+        start = max(end - step, first)
+        offsets, phys, sizes, codes = all_columns(units, start, end)
+        found = np.flatnonzero(~are_blank(phys, sizes, codes))
+        if len(found):
+            last = found[-1]
+            return int(offsets[last]) + 1, int(phys[last]) + int(sizes[last])
+        end, step = start, min(4 * step, 1 << 16)
+    return first, -1

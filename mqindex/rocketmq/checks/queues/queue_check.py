@@ -140,6 +140,7 @@ class _Places:
     def __init__(self, check: QueueCheck, files: list[LogFile], checked: ReadQueue) -> None:
         self._check, self._files, self._checked = check, files, checked
         self._next_place = check.ranges[-1][1] if check.ranges else None  # the place after the log's last unit
+        self._unit_end = self._next_place or 0  # the place after the last unit that is no blank
         self._seen: dict[Kind, tuple[int, str, int, int]] = {}  # kind: how many, path, at, phy offset of the first
 
     def look(self) -> None:
@@ -154,6 +155,8 @@ class _Places:
                 if isinstance(error, FileNotFoundError) and was_deleted(error):
                     raise
                 checked.findings += (catalogue.QUEUE_UNREADABLE.finding(file.path, error=error),)
+        if (blanks := checked.max_offset - max(self._unit_end, checked.min_offset)) > 0:
+            self._see(catalogue.QUEUE_ENDS_BLANK, *self._place_of(checked.max_offset - blanks), 0, blanks)
         checked.findings += tuple(self._finding(kind, *seen) for kind, seen in self._seen.items())
 
     def _look_at(self, file: LogFile, opened: SparseFile) -> None:
@@ -187,6 +190,12 @@ class _Places:
                 self._see(catalogue.STALE_QUEUE_BYTES, file, place, 0, 1)
                 return
 
+    def _place_of(self, unit: int) -> tuple[LogFile, int]:
+        """The file of a place, and the byte there."""
+        at = unit * QUEUE_UNIT_SIZE
+        file = next(file for file in reversed(self._files) if file.start <= at)
+        return file, at - file.start
+
     def _judge_valid(self, file: LogFile, opened: SparseFile, start: int, stop: int) -> int:
         """Where the valid units from `start` on end."""
         for at, block in _blocks(file, opened, start, stop):
@@ -200,6 +209,8 @@ class _Places:
 
     def _judge(self, file: LogFile, start: int, phys: Array, sizes: Array, codes: Array) -> None:
         blank = are_blank(phys, sizes, codes)
+        if not blank.all():
+            self._unit_end = max(self._unit_end, start + int(np.flatnonzero(~blank)[-1]) + 1)
         invalid = (phys < 0) | (sizes <= 0)
         unit = ~(blank | invalid)
         expired = unit & (phys < self._check.low)
