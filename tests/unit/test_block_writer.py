@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from mqindex.files import disk
-from mqindex.files.results import block_writer
+from mqindex.rocketmq.pipeline import stages
 from mqindex.rocketmq.pipeline.stages import BlockWriter
 
 
 @pytest.mark.parametrize("sizes", [[], [0], [3], [8], [9], [5, 3], [5, 4], [5, 20, 1], [1] * 30, [8, 0, 8]])
 def test_pieces_are_written_in_order(sizes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_writer, "_SIZE", 8)
+    monkeypatch.setattr(stages, "_SIZE", 8)
     pieces = [bytes([65 + number]) * size for number, size in enumerate(sizes)]
     with disk.new_file(str(tmp_path / "file")) as fd:
         writer = BlockWriter(fd)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.files import disk
-from mqindex.files.results import interrupts, staging
+from mqindex.files.results import staging
 from mqindex.files.results.staging import interrupts_wait
 
 
@@ -86,7 +86,7 @@ def test_an_error_of_the_block_comes_first_and_a_handler_outlives_nothing(before
 
 
 def test_what_takes_too_long_is_interrupted(monkeypatch: pytest.MonkeyPatch, before: object) -> None:
-    monkeypatch.setattr(interrupts, "_PATIENCE", -1.0)
+    monkeypatch.setattr(staging, "_PATIENCE", -1.0)
     reached = False
     with pytest.raises(KeyboardInterrupt), interrupts_wait():
         signal.raise_signal(signal.SIGINT)
