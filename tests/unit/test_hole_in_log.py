@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.rocketmq import MessageStore, NewMessage, verify
+from mqindex.rocketmq import ConsumeQueue, MessageStore, NewMessage, repair, verify
+from mqindex.rocketmq.queue.queue_units import BLANK
 
 CONFIG = {"maxHashSlotNum": 5, "maxIndexNum": 64, "mappedFileSizeCommitLog": 4096, "mappedFileSizeConsumeQueue": 400}
 UNIT = 20  # bytes
@@ -42,3 +43,21 @@ def test_the_log_is_cut_at_the_hole_before_queues_and_index_are_mended(
     after = verify(root, deep=True, config=CONFIG)
     assert after.ok, after.findings
     assert after.messages == cut + 1
+
+
+@pytest.mark.parametrize("dispatched", [0, 1, 3])
+def test_a_repair_writes_no_units_of_messages_that_the_next_start_deletes(dispatched: int, tmp_path: Path) -> None:
+    # Blanks would be before them, and last in the queue after the cut: 4.9.3 then gives no queue any message.
+    root = tmp_path / "store"
+    store_with_hole(root, cut=7, dispatched=dispatched)
+    assert not repair(root, config=CONFIG).ok
+    for queue_id, units in enumerate((4, 3)):
+        with ConsumeQueue.open(root / f"consumequeue/T/{queue_id}") as queue:
+            assert (queue.max_offset_in_queue, queue.max_phy_offset < 2**31 - 1) == (units, True)
+
+
+def test_a_repair_writes_them_where_no_start_deletes_them(tmp_path: Path) -> None:
+    store_with_hole(tmp_path / "store", cut=7, dispatched=1)
+    config = {**CONFIG, "commitLogRecoverMaxNum": 1}
+    repair(tmp_path / "store", config=config, broker_version="5.5.1")
+    assert all(BLANK in file.read_bytes() for file in tmp_path.glob("store/consumequeue/T/*/*"))

@@ -80,6 +80,7 @@ def diagnose_store(
     index = replace(index, findings=(*index.findings, *find_unknown_tags(engine, index)))
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
     run_one(engine, partial(refuse_entries_after, found.options), _after_end(checked, queues), "look after the log")
+    queues = replace(queues, cut=max(one.end for one in reads))
     return StoreDiagnosis(index, queues, walked, find_lacks(engine, walked, reads))
 
 

@@ -2,7 +2,8 @@
 files that differ are exchanged.
 
 Units of messages that the log holds come from the log. Those that it no longer holds, because its first files expired
-or because it is damaged, are kept from the queue's old files.
+or because it is damaged, are kept from the queue's old files. So are those behind the place at which the next start
+cuts the log; the log's are not written: a queue would have blanks before them, and end with these after the cut.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from mqindex.files.backups.exchange import Change
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
+from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.pipeline import queue_stages
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, queue_space
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueBatch
@@ -89,7 +91,7 @@ def mend_queues(
     if not wanted:
         return []
     found = diagnosis.survey
-    stop = found.spans[-1].stop if found.spans else 0
+    stop = min(found.spans[-1].stop, diagnosis.cut) if found.spans else 0
     splits = cut(
         found.spans,
         LogRange(found.min_phy_offset, stop),
@@ -120,6 +122,7 @@ def lost_ranges(diagnosis: QueueDiagnosis, extracted: Extracted) -> tuple[tuple[
     ends = {span.path: span.stop for span in spans}
     ranges += [(one.at, ends[one.path] if one.stop is None else one.stop) for one in extracted.damage]
     ranges += [(one.stop, two.file_start) for one, two in itertools.pairwise(spans)]
+    ranges += [(diagnosis.cut, MAX_TIMESTAMP)]
     return tuple((start, stop) for start, stop in ranges if start < stop)
 
 

@@ -21,6 +21,7 @@ from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, lost_stre
 from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.queues.queue_check import QueueCheck, ReadQueue
 from mqindex.rocketmq.checks.queues.unit_check import QueueRun
+from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.metadata.topic_configs import TopicTable, read_topic_table
 from mqindex.rocketmq.options import StoreOptions
@@ -39,7 +40,8 @@ class QueueDiagnosis:
 
     `batch_queues`: those that are there, and those that the log has messages for; repair writes what is not `good` of
     them too. `deleted`: topics without any queue that were deleted; their queues are not among those missing.
-    `survey`: the store with the log's end fixed. `messages`, `max_timestamp`: of the whole log.
+    `survey`: the store with the log's end fixed. `messages`, `max_timestamp`: of the whole log. `cut`: where the next
+    start cuts it.
     """
 
     survey: Survey
@@ -50,6 +52,7 @@ class QueueDiagnosis:
     max_timestamp: int = 0
     deleted: frozenset[str] = frozenset()
     batch_queues: tuple[CheckedQueue, ...] = ()
+    cut: int = MAX_TIMESTAMP
 
     @property
     def bad_batches(self) -> tuple[QueueName, ...]:
