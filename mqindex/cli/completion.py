@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from mqindex.cli.trouble import Trouble, true_from_here
-from mqindex.files.reading.urls import is_url
+from mqindex.files.places.place import is_url, without_scheme
 from mqindex.wording.text import shell_command
 
 ASKED: Final = "_MQINDEX_COMPLETE"  # set by the scripts
@@ -35,13 +35,13 @@ class Place(click.types.StringParamType):
         self.item, self.elsewhere = item, elsewhere
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """An empty one is a shell's variable that is not set; `s3://` would be a directory of that name."""
+        """An empty one is a shell's variable that is not set; `file://` is a path."""
         if value == "":
             self.fail("expected a path, got an empty one", param, ctx)
         if is_url(value) and not self.elsewhere:
             what = "only `mqindex query` looks keys up in files elsewhere; copy them here, or mount their place"
             self.fail(f"expected a path on this machine, got {value}: {what}", param, ctx)
-        return value
+        return without_scheme(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(incomplete, type=self.item)]

@@ -12,7 +12,7 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.trouble import Trouble
-from mqindex.files.reading.urls import name_of
+from mqindex.files.places.place import Place
 
 if TYPE_CHECKING:
     from mqindex.cli.options import BrokerOptions
@@ -50,7 +50,9 @@ def kind_elsewhere(url: str, forced: str | None) -> str:
     if forced not in (None, rocketmq_kinds.INDEX_FILE, rocketmq_kinds.INDEX_DIR):
         expected = _either((rocketmq_kinds.INDEX_DIR, rocketmq_kinds.INDEX_FILE))
         raise Trouble(f"{url} is elsewhere: expected {expected}, got --kind {forced}")
-    return forced or (rocketmq_kinds.INDEX_FILE if name_of(url).isdecimal() else rocketmq_kinds.INDEX_DIR)
+    return forced or (
+        rocketmq_kinds.INDEX_FILE if Place(url.partition("?")[0]).name.isdecimal() else rocketmq_kinds.INDEX_DIR
+    )
 
 
 def require_home(path: str, forced: str | None, *expected: str, options: BrokerOptions | None = None) -> str:

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Shell, Store, process
+from tests.support.elsewhere import Ways, memory
+
+__all__ = ["memory"]  # a fixture
 
 
 @pytest.mark.filterwarnings("ignore:begin .* is after end:UserWarning")  # the broker was asked so too
@@ -160,9 +163,9 @@ def test_one_damaged_index_file_does_not_end_a_query(shell: Shell, basic: Store,
     assert "nothing was found, but 1 index file could not be read" in nothing.err
 
 
-def test_the_index_of_a_url(shell: Shell, basic: Store, found: dict[str, str], tmp_path: Path) -> None:
+def test_the_index_of_a_url(shell: Shell, basic: Store, found: dict[str, str], tmp_path: Path, memory: Ways) -> None:
     """Of an ordinary index with its geometry; of an optimised one, its store or one of its files without."""
-    url, asked = f"file://{basic.root}", ["--topic", "BBTopic", found["uniqKey"], "absent"]
+    url, asked = memory.upload(Path(basic.root)), ["--topic", "BBTopic", found["uniqKey"], "absent"]
     here = shell("query", basic.root, *asked)
     slots, entries = basic.case.geometry
     given = ["--hash-slot-num", str(slots), "--index-num", str(entries)]
@@ -170,42 +173,46 @@ def test_the_index_of_a_url(shell: Shell, basic: Store, found: dict[str, str], t
     assert (done.status, done.out, done.err) == (0, here.out, "")
     assert shell("query", f"{url}/index", "--topic", "BBTopic", "absent", *given).status == 1
     assert shell("optimize", basic.root, "--out", tmp_path / "out").status == 0
-    for place in ("out", "out/index"):
-        assert shell("query", f"file://{tmp_path}/{place}", *asked).out == here.out
+    out = memory.upload(tmp_path / "out")
+    for place in (out, f"{out}/index"):
+        assert shell("query", place, *asked).out == here.out
     for path in (tmp_path / "out" / "index").iterdir():
-        assert shell("query", f"file://{path}", *asked).out == shell("query", path, *asked).out
+        for place in (f"{out}/index/{path.name}", f"file://{path}"):
+            assert shell("query", place, *asked).out == shell("query", path, *asked).out
 
 
-def test_a_file_of_a_url_that_cannot_be_read_is_named(shell: Shell, basic: Store) -> None:
+def test_a_file_of_a_url_that_cannot_be_read_is_named(shell: Shell, basic: Store, memory: Ways) -> None:
     first = sorted((Path(basic.root) / "index").iterdir())[0]
     first.write_bytes(b"")
     slots, entries = basic.case.geometry
     keys = [one["uniqKey"] for one in basic.case.truth["messages"] if one["topic"] == "BBTopic" and one["uniqKey"]]
     given = ["--hash-slot-num", str(slots), "--index-num", str(entries), "--topic", "BBTopic", *keys[:100]]
-    done = shell("query", f"file://{basic.root}", *given)
-    assert f"file://{first}: expected 1 byte or more, got 0; its entries are missing from the answer" in done.err
+    url = memory.upload(Path(basic.root))
+    done = shell("query", url, *given)
+    assert (
+        f"{url}/index/{first.name}: expected 1 byte or more, got 0; its entries are missing from the answer" in done.err
+    )
     assert (done.status, done.out) == (0, shell("query", basic.root, *given).out)
     assert done.out
 
 
-def test_a_url_without_fsspec(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "fsspec", None)
+def test_a_url_without_obstore(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
     done = shell("query", "s3://bucket/index", "--topic", "T", "k")
-    assert (done.status, done.err) == (2, "mqindex: s3://bucket/index needs fsspec: pip install 'mqindex[remote]'\n")
+    assert (done.status, done.err) == (2, "mqindex: s3://bucket needs obstore: pip install 'mqindex[remote]'\n")
 
 
-def test_what_a_url_does_not_give_is_said(shell: Shell, basic: Store) -> None:
+def test_what_a_url_does_not_give_is_said(shell: Shell, basic: Store, memory: Ways) -> None:
     def said(*line: object) -> str:
         done = shell("query", *line, "--topic", "T", "k")
         assert (done.status, done.out) == (2, "")
         return done.err
 
-    url = f"file://{basic.root}"
+    url = memory.upload(Path(basic.root))
     assert "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num)" in said(f"{url}/index")
     assert "--messages and --exact need the commit log, which is not read elsewhere" in said(url, "--messages")
     assert "expected a directory of index files or an index file, got --kind" in said(url, "--kind", "partition")
     assert said(f"{url}/nothing") == f"mqindex: {url}/nothing: No such file or directory\n"
     assert f"{url}/commitlog: got files of a commit log or a queue" in said(f"{url}/commitlog")
-    assert "expected a URL whose scheme fsspec knows" in said("nosuch://bucket/index")
-    assert "needs a package that fsspec names: Install s3fs" in said("s3://bucket/index")
+    assert "expected a URL of abfs, abfss, az" in said("nosuch://bucket/index")
     assert "--offset and --timestamp are for Kafka" in shell("query", url, "--offset", "1").err

@@ -13,9 +13,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["BUILT", "VERSIONS", "PeerError", "class_path", "exit_code", "java"]
+__all__ = ["BUILT", "SERVERS", "VERSIONS", "PeerError", "class_path", "exit_code", "java"]
 
 VERSIONS = {"rocketmq": ("4.9.3", "5.5.1"), "kafka": ("3.9.1", "4.4.0")}
+SERVERS = {"s3proxy": ("2.9.0",), "hdfs": ("3.4.2",)}  # of files
 OTHERS = {"5.5.1": "5.5.0"}  # of the client and what else RocketMQ did not release again
 PROJECT = Path(__file__).parent
 BUILT = PROJECT.parents[1] / "build" / "peer"
@@ -89,7 +90,7 @@ def exit_code(work: Callable[[], None]) -> int:
 
 def fetch() -> None:
     """Fetches and compiles what is missing."""
-    for broker, versions in VERSIONS.items():
+    for broker, versions in {**VERSIONS, **SERVERS}.items():
         for version in versions:
             class_path(broker, version)
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from mqindex._needs import needing
-from mqindex.files.reading.remote import RemotePlace
+from mqindex.files.places.place import place_of
 from mqindex.kafka.log import codecs
 from mqindex.rocketmq.log import body
 
 CALLS = {
-    "fsspec": lambda: RemotePlace.of("memory://a"),
+    "obstore": lambda: place_of("s3://a"),
+    "hdfs_native": lambda: place_of("hdfs://a"),
     "cramjam": lambda: codecs._cramjam("zstd"),
     "cramjam ": lambda: body._cramjam("lz4", b""),
 }
@@ -32,7 +33,7 @@ def test_what_cannot_be_loaded_is_told_with_the_reason(
     with pytest.raises(ImportError, match=f"^{name} cannot be loaded: No module named 'a_part_that_is_missing'$"):
         CALLS[package]()
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=rf"needs? {name}: pip install 'mqindex\[\w+\]'$"):
+    with pytest.raises(ImportError, match=rf"needs? {name.replace('_', '-')}: pip install 'mqindex\[\w+\]'$"):
         CALLS[package]()
 
 

@@ -9,7 +9,7 @@ from mqindex.cli.brokers import QUERIED, broker_of
 from mqindex.cli.completion import Place
 from mqindex.cli.kinds import kind_elsewhere, require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand, time_option
-from mqindex.files.reading.urls import is_url
+from mqindex.files.places.place import is_url
 
 
 @subcommand(
@@ -65,7 +65,7 @@ def command(
     each KEY are in the commit log, newest first; '-' reads keys from stdin, one a line. Only hashes are compared:
     another key of the same hash is found, too, unless --exact reads the messages. A TIME is ms since the epoch, a date
     and time with its zone (without: UTC), now, or -1h, -2d30m: so long ago. PATH may also be the URL of an index (s3://,
-    hdfs://, https://, ... by fsspec), of which only what the look-ups need is read; best after `mqindex optimize`.
+    gs://, az://, hdfs://, https://), of which only what the look-ups need is read; best after `mqindex optimize`.
 
     Kafka: PATH is a partition's directory, one segment's .log, or one .index (--offset) or .timeindex (--timestamp),
     whose entry is printed.

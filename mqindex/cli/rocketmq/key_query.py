@@ -17,7 +17,7 @@ from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
 from mqindex.cli.rocketmq.message_rows import MessageRows, hit_fields, open_log
 from mqindex.cli.trouble import Trouble, say
 from mqindex.errors import MQIndexError, reason
-from mqindex.files.reading.urls import is_url
+from mqindex.files.places.place import is_url, place_of
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import CommitLog, IndexFile, IndexService
@@ -155,7 +155,6 @@ def _open_elsewhere(
     url: str, kind: str, slots: int | None, entries: int | None, unread: list[str]
 ) -> IndexFile | IndexService:
     """The index at a URL; that of a store's root is the directory below it."""
-    from mqindex.files.reading.remote import RemotePlace
     from mqindex.rocketmq import IndexFile, IndexService
     from mqindex.rocketmq.index.elsewhere import find_files
 
@@ -165,9 +164,9 @@ def _open_elsewhere(
 
     if kind == INDEX_FILE:
         return IndexFile.open(url, hash_slot_num=slots, index_num=entries)
-    place = RemotePlace.of(url)
-    place = place / "index" if "index" in place.names() else place
-    found = find_files(place.url, slots, entries, None, tell)
+    place = place_of(url)
+    place = place / "index" if "index" in place.entries() else place
+    found = find_files(place, slots, entries, tell)
     files = [IndexFile.open_elsewhere(one) for one in found]
     return IndexService(place.url, files, *found[0].geometry, False, contextlib.ExitStack())
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,8 @@ from mqindex._native.index_file import IndexCore
 from mqindex._native.key_filter import AskedHashes
 from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndexError
 from mqindex.files.few_threads import of_each
-from mqindex.files.reading.remote import AT_ONCE, PAGE, RemoteFile, RemotePlace
+from mqindex.files.places.paged_file import AT_ONCE, PAGE, PagedFile
+from mqindex.files.places.place import Place
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry
@@ -28,7 +29,7 @@ _MOST_BEFORE = 255  # pages: of a slot with many entries, those before the one t
 class Elsewhere:
     """One index file elsewhere, and its sidecars if they are of use. `geometry`: the file's."""
 
-    def __init__(self, file: RemoteFile, geometry: Geometry, sidecars: RemoteSidecars | None) -> None:
+    def __init__(self, file: PagedFile, geometry: Geometry, sidecars: RemoteSidecars | None) -> None:
         self.file, self.geometry = file, geometry
         self._sidecars = sidecars if sidecars is not None and sidecars.geometry == geometry else None
 
@@ -66,26 +67,22 @@ class Elsewhere:
             )  # fmt: skip
 
 
-def find_file(
-    url: str, hash_slot_num: int | None, index_num: int | None, storage_options: Mapping[str, Any] | None
-) -> Elsewhere:
-    """The index file at a URL."""
-    file, sidecars = _opened(RemotePlace.of(url, storage_options), None)
+def find_file(place: Place, hash_slot_num: int | None, index_num: int | None) -> Elsewhere:
+    """The index file at a place elsewhere."""
+    file, sidecars = _opened(place, None)
     return Elsewhere(file, _geometry([file], [sidecars], hash_slot_num, index_num), sidecars)
 
 
 def find_files(
-    url: str,
+    directory: Place,
     hash_slot_num: int | None,
     index_num: int | None,
-    storage_options: Mapping[str, Any] | None,
     tell: Callable[[str, Exception], None] | None = None,
 ) -> list[Elsewhere]:
-    """The files of an index directory at a URL, oldest first; they have one geometry.
+    """The files of an index directory elsewhere, oldest first; they have one geometry.
 
     tell : called with the URL and the error of each file that is left out; None: the error is raised
     """
-    directory = RemotePlace.of(url, storage_options)
     places = _index_places(directory)
     keys = remote_filter(directory)
     found = of_each(lambda place: _opened_or_error(place, keys, tell), places, AT_ONCE)
@@ -97,8 +94,8 @@ def find_files(
 
 
 def _opened_or_error(
-    place: RemotePlace, keys: RemoteFilter | None, tell: Callable[[str, Exception], None] | None
-) -> tuple[RemoteFile, RemoteSidecars | None] | None:
+    place: Place, keys: RemoteFilter | None, tell: Callable[[str, Exception], None] | None
+) -> tuple[PagedFile, RemoteSidecars | None] | None:
     try:
         return _opened(place, keys)
     except (MQIndexError, OSError) as error:
@@ -108,26 +105,26 @@ def _opened_or_error(
         return None
 
 
-def _opened(place: RemotePlace, keys: RemoteFilter | None) -> tuple[RemoteFile, RemoteSidecars | None]:
-    file = RemoteFile(place)
+def _opened(place: Place, keys: RemoteFilter | None) -> tuple[PagedFile, RemoteSidecars | None]:
+    file = PagedFile(place)
     file.need([0])
     return file, find_remote_sidecars(file, place, keys)
 
 
-def _index_places(directory: RemotePlace) -> list[RemotePlace]:
-    listed = directory.names()
-    names = [name for name, length in listed.items() if store.is_number(name) and length != -1]
+def _index_places(directory: Place) -> list[Place]:
+    listed = directory.entries()
+    names = [name for name, found in listed.items() if store.is_number(name) and not found.directory]
     if not names and "index" in listed:
-        hint = f"its index is {(directory / 'index').url}"
+        hint = f"its index is {directory / 'index'}"
         raise BadMagicError("not an index directory", path=directory.url, got="a store's root", hint=hint)
     if names and all(len(name) == _LOG_DIGITS for name in names):
         raise BadMagicError("not an index directory", path=directory.url, got="files of a commit log or a queue")
     for name in listed:
         if not store.is_number(name):
-            warnings.warn(f"skipped, its name is not a number: {(directory / name).url}", stacklevel=4)
+            warnings.warn(f"skipped, its name is not a number: {directory / name}", stacklevel=4)
     places = [directory / name for name in names]
-    if places and (listed[names[-1]] == 0 or places[-1].version()[0] == 0):
-        warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {places.pop().url}", stacklevel=4)
+    if places and 0 in (listed[names[-1]].size, places[-1].stat().size):
+        warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {places.pop()}", stacklevel=4)
     if not places:
         got = ", ".join(listed) or "nothing"
         raise BadMagicError(
@@ -137,7 +134,7 @@ def _index_places(directory: RemotePlace) -> list[RemotePlace]:
 
 
 def _geometry(
-    files: list[RemoteFile],
+    files: list[PagedFile],
     sidecars: list[RemoteSidecars | None],
     hash_slot_num: int | None,
     index_num: int | None,
@@ -170,7 +167,7 @@ def _geometry(
     return pair
 
 
-def _looks_like(file: RemoteFile, pair: Geometry) -> bool:
+def _looks_like(file: PagedFile, pair: Geometry) -> bool:
     """Whether the newest entries are of this geometry, or there are none; what that takes is read."""
     slots, capacity = pair
     count = min(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count, capacity)

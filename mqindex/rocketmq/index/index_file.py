@@ -24,8 +24,8 @@ from mqindex.columns.numbers import int64s, times
 from mqindex.errors import path_of, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.places.place import place_of, refuse_writing
 from mqindex.files.reading.mapped_file import MappedFile
-from mqindex.files.reading.urls import is_url, refuse_writing
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.names import IndexSpace
@@ -171,13 +171,13 @@ class IndexFile(SingleCalls, Closable):
 
         Parameters
         ----------
-        path : path, or a URL of fsspec (`s3://`, `hdfs://`, `https://`, ...), of which a look-up reads only what it
+        path : path, or a URL (`s3://`, `gs://`, `az://`, `hdfs://`, `https://`), of which a look-up reads only what it
             needs: few pages where the file was optimised and its sidecars lie there as `optimize` wrote them
         hash_slot_num, index_num : int, optional
             The broker's maxHashSlotNum and maxIndexNum, which no file records. Not given: inferred from the content; of
             a URL from its sidecars or the default length.
         storage_options : dict, optional
-            For a URL: what fsspec's file system takes, such as credentials.
+            For a URL: as of `obstore.store.from_url`, for `hdfs://` the configuration of hdfs-native; never shown.
 
         Raises
         ------
@@ -190,16 +190,17 @@ class IndexFile(SingleCalls, Closable):
         OSError
             `writable`, and no space is left for what is sparse of it; nothing has changed.
         ImportError, ValueError
-            A URL: fsspec is missing, or what it needs for the scheme, or it knows none of that name.
+            A URL: obstore or hdfs-native is missing, or no storage has such URLs or options.
         """
         require_switch("writable", writable)
         given = layout.given_geometry(hash_slot_num, index_num, least=1)
-        if is_url(path):
-            refuse_writing(str(path), writable)
+        where = place_of(path_of("path", path), storage_options)
+        if where.storage is not None:
+            refuse_writing(where.url, writable)
             from mqindex.rocketmq.index.elsewhere import find_file
 
-            return cls.open_elsewhere(find_file(str(path), *given, storage_options))
-        return cls._opened(path_of("path", path), writable, lambda file: geometry.of_file(file, *given))
+            return cls.open_elsewhere(find_file(where, *given))
+        return cls._opened(where.url, writable, lambda file: geometry.of_file(file, *given))
 
     @classmethod
     def open_known(

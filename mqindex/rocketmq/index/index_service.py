@@ -23,7 +23,7 @@ from mqindex.errors import ClosedFileError, ReadOnlyFileError, path_of, require_
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.reading.urls import is_url, refuse_writing
+from mqindex.files.places.place import place_of, refuse_writing
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile, asked_hashes
@@ -122,7 +122,8 @@ class IndexService(Closable):
         writable : bool; True: also creates the directory
         hash_slot_num, index_num : int or None
             None: inferred over all files; without files the broker's defaults hold.
-        storage_options : dict, optional; for a URL what fsspec's file system takes
+        storage_options : dict, optional; for a URL, as of `obstore.store.from_url`, for `hdfs://` the
+            configuration of hdfs-native; never shown
 
         Raises
         ------
@@ -137,12 +138,13 @@ class IndexService(Closable):
         creates is empty for a moment.
         """
         require_switch("writable", writable)
-        where, given = path_of("directory", directory), layout.given_geometry(hash_slot_num, index_num)
-        if is_url(where):
+        place = place_of(path_of("directory", directory), storage_options)
+        where, given = place.url, layout.given_geometry(hash_slot_num, index_num)
+        if place.storage is not None:
             refuse_writing(where, writable)
             from mqindex.rocketmq.index.elsewhere import find_files
 
-            found = find_files(where, *given, storage_options)
+            found = find_files(place, *given)
             return cls(where, [IndexFile.open_elsewhere(one) for one in found], *found[0].geometry, False, ExitStack())
         if writable:
             disk.make_directories(where, inherit=True)

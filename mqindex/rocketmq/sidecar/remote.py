@@ -13,7 +13,8 @@ from mqindex._native.sidecar import ColdSearch
 from mqindex.columns.distinct import distinct
 from mqindex.errors import CorruptIndexError, MQIndexError
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.reading.remote import PAGE, RemoteFile, RemotePlace
+from mqindex.files.places.paged_file import PAGE, PagedFile
+from mqindex.files.places.place import Place
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.binding import fence_header, require_bound, require_slots
@@ -29,9 +30,9 @@ _OTHER = "the fence is of another index file"
 class RemoteFilter:
     """The key filter of the index files of a directory elsewhere; what was read of it is there for all of them."""
 
-    def __init__(self, place: RemotePlace) -> None:
+    def __init__(self, place: Place) -> None:
         self._place, self._lock = place, new_lock()
-        self._opened: tuple[RemoteFile, FilterFile] | None = None
+        self._opened: tuple[PagedFile, FilterFile] | None = None
         self._asked = False
 
     def find(self) -> FilterFile | None:
@@ -40,7 +41,7 @@ class RemoteFilter:
             if not self._asked:
                 self._asked = True
                 with contextlib.suppress(MQIndexError, OSError):
-                    file = RemoteFile(self._place)
+                    file = PagedFile(self._place)
                     found = FilterFile(file)
                     self._opened = (file, found) if found.header.files > _FEW else None
         return None if self._opened is None else self._opened[1]
@@ -70,9 +71,9 @@ class RemoteSidecars:
     `geometry`: the file's, which the fence knows.
     """
 
-    def __init__(self, index: RemoteFile, fence: RemotePlace, keys: RemoteFilter | None) -> None:
+    def __init__(self, index: PagedFile, fence: Place, keys: RemoteFilter | None) -> None:
         """`CorruptIndexError`: the fence is damaged, or not of this file, or entries were appended since."""
-        file = RemoteFile(fence)
+        file = PagedFile(fence)
         self._index, self._keys = index, keys
         self._header = fence_header(file.read(0, FENCE_HEADER_SIZE), file.size, fence.url)
         self.geometry = self._header.hash_slot_num, self._header.index_num
@@ -111,13 +112,13 @@ class RemoteSidecars:
         return INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * self.geometry[0] + INDEX_ENTRY_SIZE * entry
 
 
-def remote_filter(directory: RemotePlace) -> RemoteFilter | None:
+def remote_filter(directory: Place) -> RemoteFilter | None:
     """The filter of the index files of a directory; nothing of it is read yet."""
     root = directory.parent
     return None if root is None else RemoteFilter(root / DIRECTORY / FILTER)
 
 
-def find_remote_sidecars(index: RemoteFile, place: RemotePlace, keys: RemoteFilter | None) -> RemoteSidecars | None:
+def find_remote_sidecars(index: PagedFile, place: Place, keys: RemoteFilter | None) -> RemoteSidecars | None:
     """The sidecars of the index file at `place`; None: there are none, and look-ups read its slots."""
     directory = place.parent
     root = None if directory is None else directory.parent

@@ -1,0 +1,79 @@
+"""Object stores and web servers, by obstore."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from mqindex._needs import needing
+from mqindex.files.fork_lock import new_lock
+from mqindex.files.places.storage import Stat
+
+_WEB = ("http", "https")
+
+
+class ObjectStorage:
+    """A bucket or container, or a web server, as obstore's `from_url` takes it."""
+
+    def __init__(self, scheme: str, authority: str, query: str, options: dict[str, Any]) -> None:
+        self._root, self._query, self._options = f"{scheme}://{authority}", query, options
+        self._scheme = scheme
+        self._lock = new_lock()
+        self._client: tuple[int, Any] | None = None
+        self.client()  # what is wrong with the options is said at once
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ObjectStorage, (self._scheme, self._root.partition("://")[2], self._query, self._options)
+
+    def __repr__(self) -> str:
+        return f"<storage of {self._root}>"
+
+    def client(self) -> Any:
+        """obstore's store, made once in each process: after a fork its threads are gone."""
+        with self._lock:
+            if self._client is None or self._client[0] != os.getpid():
+                self._client = os.getpid(), self._connect()
+            return self._client[1]
+
+    def _connect(self) -> Any:
+        with needing(f"{self._root} needs obstore: pip install 'mqindex[remote]'", "obstore"):
+            importlib.import_module("obstore")
+            stores: Any = importlib.import_module("obstore.store")
+        if self._scheme in _WEB:
+            return stores.HTTPStore.from_url(self._root + self._query, **self._options)
+        return stores.from_url(self._root, **self._options)
+
+    def stat(self, path: str) -> Stat:
+        """See `Storage.stat`. What ends as directories do, or has something below it, is one."""
+        client = self.client()
+        try:
+            if not path:
+                raise FileNotFoundError
+            return _stat(client.head(path))
+        except FileNotFoundError:
+            if self._scheme in _WEB or not self._has(path):
+                raise
+            return Stat(-1, directory=True)
+
+    def _has(self, path: str) -> bool:
+        return any(map(len, self.client().list(f"{path}/" if path else None, chunk_size=1)))
+
+    def entries(self, path: str) -> dict[str, Stat]:
+        """See `Storage.entries`."""
+        found = self.client().list_with_delimiter(f"{path}/" if path else None)
+        own = {one["path"].rpartition("/")[2]: _stat(one) for one in found["objects"] if one["path"] != path}
+        own |= {one.rpartition("/")[2]: Stat(-1, directory=True) for one in found["common_prefixes"]}
+        if not own and path:
+            raise FileNotFoundError
+        return {name: own[name] for name in sorted(own) if name}
+
+    def read(self, path: str, start: int, stop: int) -> memoryview:
+        """See `Storage.read`."""
+        return memoryview(self.client().get_range(path, start=start, end=stop))
+
+
+def _stat(meta: Any) -> Stat:
+    changed = meta.get("last_modified")
+    told = (meta.get("e_tag"), meta.get("version"), changed and changed.isoformat())
+    return Stat(meta["size"], tuple(str(one) for one in told if one))

@@ -1,0 +1,81 @@
+"""What every storage of files elsewhere can do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
+
+from mqindex.errors import MQIndexError
+
+_NUMBERS = {
+    "NotFoundError": errno.ENOENT,
+    "AlreadyExistsError": errno.EEXIST,
+    "PermissionDeniedError": errno.EACCES,
+    "UnauthenticatedError": errno.EACCES,
+    "PreconditionError": errno.ESTALE,
+}
+_NO_BUCKET = "no such bucket or container"
+_SECRET = re.compile(r"(?<=://)([^\s?]+\?)[^\s\"')]+")  # a query of a URL may be its signature
+
+
+class Stat(NamedTuple):
+    """What is at a place. `version`: it changes when the file is replaced, as far as its storage tells."""
+
+    size: int
+    version: tuple[str, ...] = ()
+    directory: bool = False
+
+
+class Storage(Protocol):
+    """A bucket, a host or a name node; a path is what its URL has after that. For several threads.
+
+    Pickled it takes what it was given along, and nothing of it is shown; each process makes a client of its own.
+    """
+
+    def stat(self, path: str) -> Stat:
+        """`FileNotFoundError`: nothing is there."""
+        ...
+
+    def entries(self, path: str) -> dict[str, Stat]:
+        """What is in a directory, sorted by name; `FileNotFoundError`: nothing is there."""
+        ...
+
+    def read(self, path: str, start: int, stop: int) -> memoryview:
+        """The bytes [start, stop), or fewer where the file ends before."""
+        ...
+
+
+@contextmanager
+def errors_of(url: str) -> Iterator[None]:
+    """Any error of a client is an `OSError` that names the URL, without what a URL's query holds."""
+    try:
+        yield
+    except (MQIndexError, ImportError):
+        raise
+    except Exception as error:
+        own = error.errno if isinstance(error, OSError) else None
+        number = own if own is not None and own > 0 else _number(error)  # a library has numbers of its own below 0
+        said = os.strerror(number) if number != errno.EIO else _words(error)
+        raise OSError(number, _NO_BUCKET if _is_of_no_bucket(error) else said, url) from None
+
+
+def _number(error: Exception) -> int:
+    if _is_of_no_bucket(error):
+        return errno.ENOENT
+    own = {FileNotFoundError: errno.ENOENT, PermissionError: errno.EACCES, TimeoutError: errno.ETIMEDOUT}
+    found = next((number for kind, number in own.items() if isinstance(error, kind)), None)
+    return found or _NUMBERS.get(type(error).__name__, errno.EIO)
+
+
+def _is_of_no_bucket(error: Exception) -> bool:
+    return any(word in str(error) for word in ("NoSuchBucket", "bucket does not exist", "ContainerNotFound"))
+
+
+def _words(error: Exception) -> str:
+    """The first sentence of a client's error: the rest is its own structures, and the server's page."""
+    said = _SECRET.sub(r"\1...", str(error).strip()).partition("\n")[0].partition(": <")[0]
+    return said or type(error).__name__

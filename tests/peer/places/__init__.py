@@ -1,0 +1,1 @@
+"""Stores, logs and indexes in an object store and on HDFS, both real servers."""

@@ -1,0 +1,20 @@
+"""Servers, one of each for a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.peer.maven import PeerError
+from tests.peer.places.servers import S3, Hdfs, Server
+
+
+@pytest.fixture(scope="module", params=[S3, Hdfs], ids=["s3", "hdfs"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    try:
+        found: Server = request.param(tmp_path_factory.mktemp("server"))
+    except PeerError as error:
+        pytest.fail(str(error), pytrace=False)
+    yield found
+    found.close()

@@ -1,0 +1,93 @@
+"""A storage in memory, for what a real server cannot be made to do; the tests of `tests/places` have real ones."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from obstore.store import MemoryStore
+
+from mqindex.files.places import place
+from mqindex.files.places.object_storage import ObjectStorage
+from mqindex.files.places.storage import Stat
+
+
+@dataclass
+class Ways:
+    """What the storage does; `ranges`: requests of (path, start, stop)."""
+
+    store: Any = field(default_factory=MemoryStore)
+    ranges: list[tuple[str, int, int]] = field(default_factory=list)
+    waits: bool = False  # each request takes a moment, until a second one has come
+    at_once: int = 0
+    most_at_once: int = 0
+    failing: Exception | None = None
+    short: int = 0  # bytes that are missing from each answer
+    forbidden: str = ""  # part of the paths that may not be read
+    told: Stat | None = None  # of each file, instead of what is known
+
+    def of(self, part: str) -> int:
+        return sum(part in path for path, _, _ in self.ranges)
+
+    def put(self, url: str, data: bytes) -> None:
+        self.store.put(url.removeprefix("memory://"), data)
+
+    def upload(self, directory: Path) -> str:
+        """The URL of all files below a directory, whose name is the last one."""
+        url = f"memory://{directory.name}-{random.randrange(1 << 60)}"
+        for path in directory.rglob("*"):
+            if path.is_file():
+                self.put(f"{url}/{path.relative_to(directory)}", path.read_bytes())
+        return url
+
+
+WAYS = Ways()
+
+
+class MemoryStorage(ObjectStorage):
+    """All hosts are one memory, and a URL's host is the first directory."""
+
+    def _connect(self) -> Any:
+        return WAYS.store
+
+    def _allow(self, path: str) -> None:
+        if WAYS.forbidden and WAYS.forbidden in path:
+            raise PermissionError(path)
+
+    def stat(self, path: str) -> Stat:
+        self._allow(path)
+        return WAYS.told or super().stat(self._whole(path))
+
+    def entries(self, path: str) -> dict[str, Stat]:
+        return super().entries(self._whole(path))
+
+    def read(self, path: str, start: int, stop: int) -> memoryview:
+        self._allow(path)
+        WAYS.ranges.append((self._whole(path), start, stop))
+        if WAYS.waits:
+            WAYS.at_once += 1
+            WAYS.most_at_once = max(WAYS.at_once, WAYS.most_at_once)
+            for _ in range(100):
+                time.sleep(0.002)
+                if WAYS.most_at_once > 1:
+                    break
+            WAYS.at_once -= 1
+        if WAYS.failing is not None:
+            raise WAYS.failing
+        data = super().read(self._whole(path), start, stop)
+        return data[: len(data) - WAYS.short]
+
+    def _whole(self, path: str) -> str:
+        return f"{self._root.removeprefix('memory://')}/{path}".rstrip("/")
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Ways:
+    """An empty storage whose URLs begin with `memory://`."""
+    WAYS.__init__()  # type: ignore[misc]
+    monkeypatch.setitem(place.STORAGES, "memory", f"{__name__}:MemoryStorage")
+    return WAYS
