@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.files.reading.regular import reading
+from mqindex.files.reading.sparse import SparseFile
 from mqindex.kafka.layout import IndexKind
 
 _BLOCK = 1 << 20
@@ -53,15 +54,16 @@ def entries_before_zeros(path: str | os.PathLike[str], kind: IndexKind) -> int:
     -----
     Source: Kafka 4.1.0 `DumpLogSegments`, which ends at the first entry of the base offset that follows another.
     """
-    with reading(path, buffered=False) as file:
-        places = os.fstat(file.fileno()).st_size // kind.entry_size
-        end = places * kind.entry_size
-        while end > 0:
-            start = max(end - _BLOCK, 0)
-            block = os.pread(file.fileno(), end - start, start).rstrip(b"\0")
-            if block:
-                return -(-(start + len(block)) // kind.entry_size)
-            end = start
+    with SparseFile(path) as file:
+        whole = file.size // kind.entry_size * kind.entry_size
+        for start, stop in reversed(list(file.stretches())):
+            end = min(stop, whole)
+            while end > start:
+                at = max(end - _BLOCK, start)
+                block = file.read(at, end).rstrip(b"\0")
+                if block:
+                    return -(-(at + len(block)) // kind.entry_size)
+                end = at
     return 0
 
 
