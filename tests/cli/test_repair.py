@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -109,6 +110,44 @@ def test_undo_takes_a_repair_back(shell: Shell, basic: Store) -> None:
         assert (which.status, forward.name in which.err) == (2, True)
     refused = shell("repair", basic.root, "--undo", backup, "--deep")
     assert (refused.status, "--undo takes a repair back as a whole" in refused.err) == (2, True)
+
+
+def test_a_dry_run_of_undo_checks_the_backup(shell: Shell, basic: Store) -> None:
+    broken = basic.index_files[2]
+    broken.write_bytes(b"x" * broken.stat().st_size)
+    shell("repair", basic.root)
+    (backup,) = basic.root.glob("mqindex-backup-*")
+    kept = backup / "index" / broken.name
+    before, right = basic.contents(), kept.read_bytes()
+    command = ["repair", basic.root, "--undo", backup, "--dry-run"]
+
+    def refused(got: str) -> None:
+        for one in (command, command[:-1]):
+            done = shell(*one)
+            assert (done.status, done.out) == (2, "")
+            assert done.err.startswith(
+                f"mqindex: a file of this backup is not what was put there; nothing was changed: {kept}: expected "
+                f"{len(right)} bytes, BLAKE2b "
+            )
+            assert f", got {got}" in done.err
+            assert "; `repair` writes it from the log; other backups are checked with --undo BACKUP" in done.err
+
+    good = shell(*command)
+    assert (good.status, good.err, good.lines[0]) == (0, "", "would:")
+    assert f"  put index/{broken.name} back" in good.lines
+    assert any(line.startswith(f"checked {basic.root}; ") for line in good.lines)
+    assert not any(line.startswith(("put back in", "this can be taken back")) for line in good.lines)
+    as_json = json.loads(shell(*command, "--json").out)
+    assert (as_json["ok"], as_json["dry_run"], as_json["backup"]) == (True, True, None)
+    kept.write_bytes(b"y" + right[1:])
+    refused(f"{len(right)} bytes, BLAKE2b ")
+    kept.unlink()
+    refused("no file")
+    kept.write_bytes(right)
+    assert basic.contents() == before
+    assert shell(*command[:-1]).status == 0
+    again = shell(*command)
+    assert (again.status, "no such backup" in again.err) == (2, True)
 
 
 def test_what_nobody_told_is_asked_for(shell: Shell, basic: Store) -> None:

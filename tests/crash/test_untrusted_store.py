@@ -78,6 +78,48 @@ def test_a_backup_of_which_a_byte_changed_is_refused(make: Any, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("make", [rocketmq_backup, kafka_backup])
+def test_a_backup_that_lacks_a_file_is_refused(make: Any, tmp_path: Path) -> None:
+    broker, root, backup = make(tmp_path)
+    path = kept_file(backup)
+    right = path.read_bytes()
+    path.unlink()
+    before = state(root)
+    for dry_run in (True, False):
+        with pytest.raises(FileStateError, match="a file of this backup is not what was put there") as caught:
+            broker.undo_repair(root, backup, dry_run=dry_run)
+        assert f"{path}: expected {len(right)} bytes, BLAKE2b " in str(caught.value)
+        assert ", got no file; `repair` writes it from the log" in str(caught.value)
+    assert state(root) == before
+    path.write_bytes(right)
+    assert broker.undo_repair(root, backup).actions
+
+
+@pytest.mark.parametrize("make", [rocketmq_backup, kafka_backup])
+def test_an_undo_that_was_interrupted_goes_on_though_a_broker_wrote_since(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is back in its place is missing from the backup, and its broker may have changed it."""
+    broker, root, backup = make(tmp_path)
+    rename, renamed = exchange._rename, []
+
+    def one_only(root: str, source: str, name: str) -> None:
+        if renamed:
+            raise OSError(5, "the disk is gone")
+        rename(root, source, name)
+        renamed.append(os.path.join(root, name))
+
+    monkeypatch.setattr(exchange, "_rename", one_only)
+    with contextlib.suppress(OSError):
+        broker.undo_repair(root, backup)
+    monkeypatch.undo()
+    (back,) = renamed
+    with open(back, "ab") as file:
+        file.write(b"more")
+    broker.undo_repair(root, backup)
+    assert not backup.exists()
+
+
+@pytest.mark.parametrize("make", [rocketmq_backup, kafka_backup])
 def test_a_dry_run_says_what_would_be_done_and_changes_nothing(make: Any, tmp_path: Path) -> None:
     broker, root, backup = make(tmp_path)
     before = state(root)

@@ -68,22 +68,24 @@ def new_record(root: str, changes: Sequence[Entry], takes_back: str | None) -> R
 def require_intact(backup: str) -> bool:
     """`FileStateError` where a kept file is not what it was. False: the record has no sums, and nothing shows that.
 
-    What is not in the backup was not replaced yet, or is back in its place: an interrupted run leaves that.
+    An interrupted run leaves a name out of the backup: it was not replaced yet, so it has its place as it was; or it is
+    back there, where a broker may have written to it since.
     """
-    record = read_record(backup)
+    record, (root, name) = read_record(backup), os.path.split(backup)
     tops = [one.name for one in record.changes if one.kept and disk.exists(os.path.join(backup, one.name))]
-    for name, (length, digest) in (record.sums or {}).items():
-        if any(name == top or name.startswith(os.path.join(top, "")) for top in tops):
-            path = os.path.join(backup, name)
-            found = _sum(path) if disk.exists(path) else None
-            if found != (length, digest):
-                raise FileStateError(
-                    "a file of this backup is not what was put there; nothing was changed",
-                    path=path,
-                    expected=f"{length} bytes, BLAKE2b {digest}",
-                    got="no file" if found is None else f"{found[0]} bytes, BLAKE2b {found[1]}",
-                    hint="`repair` writes it from the log; other backups are checked with --undo BACKUP --dry-run",
-                )
+    goes_back = any(one.takes_back == name for one in recorded(root).values())
+    for file, (length, digest) in (record.sums or {}).items():
+        is_kept = any(file == top or file.startswith(os.path.join(top, "")) for top in tops)
+        path = os.path.join(backup if is_kept else root, file)
+        found = _sum(path) if disk.is_file(path) else None
+        if found != (length, digest) and (is_kept or not goes_back):
+            raise FileStateError(
+                "a file of this backup is not what was put there; nothing was changed",
+                path=os.path.join(backup, file),
+                expected=f"{length} bytes, BLAKE2b {digest}",
+                got=f"{found[0]} bytes, BLAKE2b {found[1]}" if found and is_kept else "no file",
+                hint="`repair` writes it from the log; other backups are checked with --undo BACKUP --dry-run",
+            )
     return record.sums is not None or not tops
 
 
