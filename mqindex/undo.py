@@ -37,8 +37,9 @@ def take_back(
     dry_run : only check the backups, and say what would be done.
     """
     started = time.perf_counter()
-    found, report = find_backups(backup, root, homes), RepairReport(root, dry_run=dry_run)
-    with as_owner_of(root), contextlib.nullcontext() if dry_run else hold():
+    report = RepairReport(root, dry_run=dry_run)
+    with as_owner_of(root, reading=True), contextlib.nullcontext() if dry_run else hold():
+        found = find_backups(backup, root, homes)
         for path in found:
             require_next(path)
             if not require_intact(path):

@@ -17,6 +17,7 @@ from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
 from mqindex.files.fork_lock import new_rlock
+from mqindex.files.rights import as_owner_of
 from mqindex.files.tmpfile import link_into_place, open_nameless
 
 _LOCKS = ("lock", ".lock")  # of a store, of a log dir
@@ -115,7 +116,8 @@ def hold(path: str, *, create: bool = True) -> Iterator[None]:
                 yield
             return
         owner = Owner(path)
-        fd, made = _locked(path)
+        with as_owner_of(home):
+            fd, made = _locked(path)
         try:
             try:
                 yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import itertools
 import os
 import platform
@@ -12,6 +13,7 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 
+from mqindex.errors import FileStateError
 from mqindex.files import disk
 
 
@@ -38,26 +40,43 @@ def neighbour_of(path: str) -> os.stat_result:
     return next((like for like in there if stat.S_ISREG(like.st_mode)), None) or os.stat(home)
 
 
+_SETGROUPS = dict.fromkeys(("aarch64", "riscv64", "loongarch64"), 159) | {
+    "x86_64": 116, "ppc64": 81, "ppc64le": 81, "s390x": 206
+}  # fmt: skip
+_IMPORTED_LATE = ("cramjam", "shutil", "mqindex.files.few_threads")  # from where the owner may not read
+
+
 @contextlib.contextmanager
-def as_owner_of(directory: str) -> Iterator[None]:
-    """Root writes files in the block with the rights of the directory's owner, and so what it makes is his.
+def as_owner_of(path: str, *, reading: bool = False) -> Iterator[None]:
+    """Root writes files in the block with the rights of the owner of the directory, and so what it makes is his.
 
     He can exchange a file for a link at any moment. With his rights that lets root write, move or hand over nothing
-    that he could not himself. Root still reads all and enters all directories: the way to a copy, or to a volume of a
-    container, is mostly closed to him. The system holds these rights for each thread, and a thread takes those of the
-    one that starts it: the rest of the process stays root, which `os.seteuid` would change for all threads. Linux only;
-    elsewhere root stays root.
+    that he could not himself. The system holds these rights for each thread, and a thread takes those of the one that
+    starts it: the rest of the process stays root, which `os.seteuid` would change for all threads. In a block inside
+    the block nothing changes. Linux only; elsewhere root stays root.
+
+    path : the directory; where it is not there yet, the one above it.
+    reading : root also reads with his rights only. Else it reads all, as a source that is closed to him.
     """
-    owner = disk.status(directory)
-    if owner is None or owner.st_uid == 0 or os.geteuid() != 0 or sys.platform != "linux":
+    owner = disk.status(path) or disk.status(os.path.dirname(path))
+    if owner is None or owner.st_uid == 0 or os.geteuid() != 0 or sys.platform != "linux" or _user() != 0:
         yield
         return
+    number = _SETGROUPS.get(platform.machine()) if sys.maxsize > 2**32 else None
+    if number is None:
+        raise _refused(path, owner.st_uid, f"a machine ({platform.machine()}) on which it is not known how")
+    for name in _IMPORTED_LATE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     groups = os.getgroups()
     try:
-        _act_as(owner.st_uid, *_groups_of(owner.st_uid))
+        if not _act_as(number, owner.st_uid, *_groups_of(owner.st_uid), reads_all=not reading):
+            raise _refused(path, owner.st_uid, "a process that may not")
+        if reading:
+            _require_way(path)
         yield
     finally:
-        _act_as(0, os.getegid(), groups)
+        _act_as(number, 0, os.getegid(), groups, reads_all=True)
 
 
 def _groups_of(user: int) -> tuple[int, list[int]]:
@@ -70,26 +89,54 @@ def _groups_of(user: int) -> tuple[int, list[int]]:
     return known.pw_gid, os.getgrouplist(known.pw_name, known.pw_gid)
 
 
-def _act_as(user: int, group: int, groups: Sequence[int]) -> None:
-    """For the files that this thread opens. The C library's `setgroups` is for all threads, the system's for one."""
-    system = ctypes.CDLL(None, use_errno=True)
-    number = {"x86_64": 116, "ppc64le": 81, "s390x": 206}.get(platform.machine(), 159)
+def _user() -> int:
+    """Whose rights this thread has for files; -1 changes nothing, and tells."""
+    return int(ctypes.CDLL(None).setfsuid(-1))
+
+
+def _act_as(number: int, user: int, group: int, groups: Sequence[int], *, reads_all: bool) -> bool:
+    """For the files that this thread opens; False: it may not. The C library's `setgroups` is for all threads, the
+    system's, of this number, for one. Another user's number takes all that root may do with files, and 0 gives it back.
+    """
+    system = ctypes.CDLL(None)
     if user == 0:
         system.setfsuid(0)
     failed = system.syscall(ctypes.c_long(number), ctypes.c_long(len(groups)), (ctypes.c_uint32 * len(groups))(*groups))
     system.setfsgid(group)
     system.setfsuid(user)
-    _read_all(system)
-    if failed or (system.setfsuid(-1), system.setfsgid(-1)) != (user, group):  # -1 changes nothing, and tells
-        system.setfsuid(0)
-        raise PermissionError(
-            ctypes.get_errno() or 1, "root cannot take the rights of this user, whose files they are", str(user)
-        )
+    if reads_all:
+        _read_all(system)
+    return not failed and (_user(), system.setfsgid(-1)) == (user, group)
 
 
 def _read_all(system: ctypes.CDLL) -> None:
-    """Give this thread CAP_DAC_READ_SEARCH again, which another user's rights take; a container may not have it."""
+    """Give this thread CAP_DAC_READ_SEARCH again; a container may not have it."""
     header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable
     if system.capget(header, sets) == 0:
         sets[0] |= sets[1] & 1 << 2
         system.capset(header, sets)
+
+
+def _require_way(directory: str) -> None:
+    try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # said by who looks for what is in it
+            os.listdir(directory)
+    except PermissionError as error:
+        raise FileStateError(
+            "root works here with the rights of the directory's owner, and he cannot reach it",
+            path=directory,
+            hint="let him enter what is above it (chmod o+x), or mount --bind it elsewhere; chown a copy to root",
+        ) from error
+
+
+def _refused(directory: str, user: int, got: str) -> FileStateError:
+    try:
+        name = pwd.getpwuid(user).pw_name
+    except KeyError:
+        name = f"'#{user}'"
+    return FileStateError(
+        "root works here with the rights of the directory's owner, and cannot take them",
+        path=directory,
+        got=got,
+        hint=f"run it as this user: sudo -u {name} mqindex ...",
+    )

@@ -87,17 +87,18 @@ def repair(
     engine = chosen_engine(engine)
     options = partition_options(**given)
     root = os.path.abspath(path_of("directory", directory))
-    engine = require_seen(engine, [root])
-    found = run_one(engine, survey, Order(root, options), "look at the files")
-    report = start_report(RepairReport(root, dry_run=dry_run), found)
-    if dry_run:
-        diagnosis = _diagnose(engine, found, report, deep=deep, cut_damaged=cut_damaged)
-    else:
-        homes = tuple(partition.path for partition in found.partitions)
-        with as_owner_of(root), held(engine, partial(hold_writers, homes), found.log_dir):
-            found = run_one(engine, survey, Order(root, options), "look again")  # after a repair before this one
+    with as_owner_of(root, reading=True):
+        engine = require_seen(engine, [root])
+        found = run_one(engine, survey, Order(root, options), "look at the files")
+        report = start_report(RepairReport(root, dry_run=dry_run), found)
+        if dry_run:
             diagnosis = _diagnose(engine, found, report, deep=deep, cut_damaged=cut_damaged)
-            repair_indexes(engine, diagnosis, report)
+        else:
+            homes = tuple(partition.path for partition in found.partitions)
+            with held(engine, partial(hold_writers, homes), found.log_dir):
+                found = run_one(engine, survey, Order(root, options), "look again")  # after a repair before this one
+                diagnosis = _diagnose(engine, found, report, deep=deep, cut_damaged=cut_damaged)
+                repair_indexes(engine, diagnosis, report)
     report.batches = sum(segment.log.batches for segment in diagnosis.segments())
     report.seconds = time.perf_counter() - started
     return report

@@ -117,7 +117,8 @@ def repair(
     (False, True, [])
     """
     wanted, order = check_parts(parts), store_options(store, **given)
-    return repair_store(order, wanted, deep=deep, dry_run=dry_run, replace_served=replace_served, engine=engine)
+    with as_owner_of(order.root, reading=True):
+        return repair_store(order, wanted, deep=deep, dry_run=dry_run, replace_served=replace_served, engine=engine)
 
 
 def repair_store(
@@ -142,7 +143,7 @@ def repair_store(
         found_wrong = _chosen(engine, wanted, seen)
         report.findings, report.actions = findings_of(engine, seen), found_wrong.actions()
     else:
-        with as_owner_of(options.root), held(engine, stores.hold_writers, options.root):
+        with held(engine, stores.hold_writers, options.root):
             with _scratch(engine, options) as (seeing, scratch):
                 held_store = replace(_surveyed(seeing, options), held=True)  # another repair may have been there before
                 seen = diagnose_store(seeing, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)

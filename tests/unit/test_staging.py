@@ -34,7 +34,6 @@ def test_a_scratch_is_gone_also_where_no_descriptor_is_left(tmp_path):
     """Nothing could list it then: it stayed, and nobody said so."""
     code = """
 import os, resource, shutil, sys
-from mqindex.files.results import interrupts
 from mqindex.files.results import staging
 resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
 with staging.scratch(sys.argv[1]) as path:
@@ -55,7 +54,8 @@ def test_a_scratch_in_use_is_left_alone(tmp_path):
 
 def test_a_scratch_whose_process_was_killed_is_removed_by_the_next(tmp_path):
     code = (
-        "import os, sys; from mqindex.files import staging\nwith staging.scratch(sys.argv[1]): os.kill(os.getpid(), 9)"
+        "import os, sys; from mqindex.files.results import staging\n"
+        "with staging.scratch(sys.argv[1]): os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, tmp_path], check=False)
     (killed,) = os.listdir(tmp_path)
@@ -270,7 +270,7 @@ def test_a_neighbour_that_goes_as_it_is_looked_at_still_gives_its_mode(tmp_path,
 
 def leave(parent):
     """What a run leaves that was killed."""
-    code = "import os, sys; from mqindex.files import staging\nwith staging.scratch(sys.argv[1]): os._exit(9)"
+    code = "import os, sys; from mqindex.files.results import staging\nwith staging.scratch(sys.argv[1]): os._exit(9)"
     before = set(os.listdir(parent))
     subprocess.run([sys.executable, "-c", code, parent], check=False)
     (left,) = set(os.listdir(parent)) - before
@@ -311,7 +311,7 @@ def test_directories_of_strangers_stay(tmp_path):
 
 def test_a_lock_that_others_hold_on_the_parent_stops_nobody(tmp_path):
     """A shared lock on the parent of `--out`, held by anybody, let a rebuild hang."""
-    code = "import sys; from mqindex.files import staging\nwith staging.scratch(sys.argv[1]): print('in')"
+    code = "import sys; from mqindex.files.results import staging\nwith staging.scratch(sys.argv[1]): print('in')"
     fd = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_SH)
     done = subprocess.run(

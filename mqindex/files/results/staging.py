@@ -25,6 +25,7 @@ from typing import Any
 
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
+from mqindex.files.rights import as_owner_of
 
 _NAME = re.compile(r"\.mqindex-[0-9a-f]{12}", re.ASCII)
 _BESIDE = ".exchange-"
@@ -79,8 +80,6 @@ def exchange(source: str, target: str, aside: str | None) -> str | None:
     fails. Elsewhere the old one comes back when the new one cannot take its place; if that fails too, the error says
     where it is. `end_exchange` finishes an exchange that was killed.
     """
-    from mqindex.files.results.staging import interrupts_wait  # here: a check moves no directory
-
     kept = None if aside is None or not disk.exists(target) else unused(aside)
     with interrupts_wait():
         if kept is None:
@@ -175,11 +174,16 @@ def _not_moved(what: str, old: str, place: str, cause: BaseException) -> FileSta
 
 @contextlib.contextmanager
 def scratch(parent: str) -> Iterator[str]:
-    """A new scratch directory in `parent`, removed at the end in any case; what killed runs left there goes first."""
-    from mqindex.files.results.staging import (
-        interrupts_wait,  # here: a check makes no scratch; not when it is removed
-    )
+    """A new scratch directory in `parent`, removed at the end in any case; what killed runs left there goes first.
 
+    Root writes all of the result with the rights of the owner of `parent`, who could exchange the scratch for a link.
+    """
+    with as_owner_of(parent), _scratch(parent) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def _scratch(parent: str) -> Iterator[str]:
     sweep(parent)
     tried: list[str] = []
     owner = -1

@@ -27,6 +27,7 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce
 from mqindex.errors import StoreInUseError, TruncatedFileError, path_of
 from mqindex.files import disk
+from mqindex.files.rights import as_owner_of
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import check_files
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
@@ -138,29 +139,30 @@ def follow(
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
-    options = store_options(store, **given)
-    home = settle(options, os.path.abspath(path_of("out", out)), say=partial(announce, engine))
-    for warning in read_again(lambda: find_ends_early(options)):
-        announce(engine, str(warning))
-    report = FollowReport(options.root, home.out)
-    tries = 0
-    while True:
-        _require_alone(home)
-        try:
-            with _cuts_as_changes(home):
-                mended = home.unclean and mend(home, engine)
-                report.repairs += mended
-                _run(home, stop, interval, progress, engine, report, mended=mended)
-            break
-        except LogChangedError as changed:
-            _require_log(home)
-            tries = 0 if report.messages else tries + 1
-            if tries > _TRIES:
+    options, place = store_options(store, **given), os.path.abspath(path_of("out", out))
+    with as_owner_of(place):
+        home = settle(options, place, say=partial(announce, engine))
+        for warning in read_again(lambda: find_ends_early(options)):
+            announce(engine, str(warning))
+        report = FollowReport(options.root, home.out)
+        tries = 0
+        while True:
+            _require_alone(home)
+            try:
+                with _cuts_as_changes(home):
+                    mended = home.unclean and mend(home, engine)
+                    report.repairs += mended
+                    _run(home, stop, interval, progress, engine, report, mended=mended)
+                break
+            except LogChangedError as changed:
+                _require_log(home)
+                tries = 0 if report.messages else tries + 1
+                if tries > _TRIES:
+                    raise
+                announce(engine, f"{changed}; {home.out} is repaired")
+            except OSError as error:
+                error.filename = error.filename or home.out  # a full disk does not say where
                 raise
-            announce(engine, f"{changed}; {home.out} is repaired")
-        except OSError as error:
-            error.filename = error.filename or home.out  # a full disk does not say where
-            raise
     report.seconds = time.perf_counter() - started
     return report
 
