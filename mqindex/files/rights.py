@@ -46,6 +46,11 @@ _SETGROUPS = dict.fromkeys(("aarch64", "riscv64", "loongarch64"), 159) | {
 _IMPORTED_LATE = ("cramjam", "shutil", "mqindex.files.few_threads")  # from where the owner may not read
 
 
+def is_led_by_another(path: str) -> bool:
+    """Whether root would enter a link of another user, who may lead it anywhere."""
+    return os.path.islink(path) and os.geteuid() == 0 and os.lstat(path).st_uid != 0
+
+
 @contextlib.contextmanager
 def as_owner_of(path: str, *, reading: bool = False) -> Iterator[None]:
     """Root writes files in the block with the rights of the owner of the directory, and so what it makes is his.

@@ -408,6 +408,10 @@ NO_SEGMENT_LEFT = replace(SEGMENTS_GONE, hint="a broker deleted them meanwhile; 
 WRITTEN_SINCE = Kind("written-since-repair", "warning",
     "A file was written to after the repair; what was written is not in the file that is back in its place.",
     "what was written is in the new backup only: `mqindex repair`, before a broker starts, writes it from the log")
+LINKED_DIRECTORY = Kind("linked-directory", "warning",
+    "The directory of a partition is a link. A broker follows it, a repair of the log dir does not.",
+    "no repair begins: move the files into a directory of this name, mount their volume there, or repair the partition "
+    "by its own path")
 UNCHECKED_BACKUP = Kind("backup-unchecked", "warning",
     "The record of a backup has no checksums: an earlier version wrote it, and nothing shows whether its files rotted.",
     "`mqindex verify` compares the files with the log once they are back")

@@ -12,6 +12,7 @@ from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one
 from mqindex.errors import path_of
+from mqindex.files.backups.exchange import refuse_linked
 from mqindex.files.rights import as_owner_of
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
@@ -19,7 +20,7 @@ from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.start.start_verdict import verdict
 from mqindex.kafka.mending.index_repair import repair_indexes
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.log_dir import log_dir_of
+from mqindex.kafka.partition.log_dir import linked_partitions, log_dir_of
 from mqindex.kafka.partition.partition_files import hold_writers
 from mqindex.kafka.partition.survey import Order, Survey, partitions_at, start_report, survey
 from mqindex.report import RepairReport
@@ -89,6 +90,8 @@ def repair(
     root = os.path.abspath(path_of("directory", directory))
     with as_owner_of(root, reading=True):
         engine = require_seen(engine, [root])
+        if not dry_run:
+            run_one(engine, _refuse_links, root, "look for links")
         found = run_one(engine, survey, Order(root, options), "look at the files")
         report = start_report(RepairReport(root, dry_run=dry_run), found)
         if dry_run:
@@ -102,6 +105,11 @@ def repair(
     report.batches = sum(segment.log.batches for segment in diagnosis.segments())
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _refuse_links(root: str) -> None:
+    """Before anything behind them is read."""
+    refuse_linked(linked_partitions(root))
 
 
 def _diagnose(engine: Engine, found: Survey, report: RepairReport, *, deep: bool, cut_damaged: bool) -> Diagnosis:
@@ -157,5 +165,6 @@ def undo_repair(
     """
     root = os.path.abspath(path_of("directory", directory))
     homes = [one.path for one in partitions_at(root)]
+    _refuse_links(root)
     hold, kinds = partial(hold_writers, homes, log_dir_of(root)), (catalogue.WRITTEN_SINCE, catalogue.UNCHECKED_BACKUP)
     return take_back(root, backup, homes, hold, *kinds, dry_run=dry_run)

@@ -386,6 +386,10 @@ STALE_QUEUE_BYTES = Kind("stale-queue-bytes", "info",
 WRITTEN_SINCE = Kind("written-since-repair", "warning",
     "A file was written to after the repair; what was written is not in the file that is back in its place.",
     "what was written is in the new backup only: `mqindex repair`, before a broker starts, writes it from the log")
+LINKED_DIRECTORY = Kind("linked-directory", "warning",
+    "The directory of a topic or queue is a link, or index or queues are behind one that another user made for root. A "
+    "broker follows it, a repair does not.",
+    "no repair begins: move the files into a directory of this name, or mount their volume there")
 UNCHECKED_BACKUP = Kind("backup-unchecked", "warning",
     "The record of a backup has no checksums: an earlier version wrote it, and nothing shows whether its files rotted.",
     "`mqindex verify` compares the files with the log once they are back")

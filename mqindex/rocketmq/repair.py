@@ -19,7 +19,7 @@ from mqindex.engines.tasks import held, marked, require_seen, run_one, scratch_i
 from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.backups.backup import backup_in
-from mqindex.files.backups.exchange import Change, Exchange
+from mqindex.files.backups.exchange import Change, Exchange, refuse_linked
 from mqindex.files.results import staging
 from mqindex.files.rights import as_owner_of
 from mqindex.report import Finding, RepairReport
@@ -117,8 +117,16 @@ def repair(
     (False, True, [])
     """
     wanted, order = check_parts(parts), store_options(store, **given)
+    engine = chosen_engine(engine)
     with as_owner_of(order.root, reading=True):
+        if not dry_run:
+            run_one(engine, _refuse_links, order.root, "look for links")
         return repair_store(order, wanted, deep=deep, dry_run=dry_run, replace_served=replace_served, engine=engine)
+
+
+def _refuse_links(root: str) -> None:
+    """Before anything behind them is read."""
+    refuse_linked(stores.linked_directories(root))
 
 
 def repair_store(

@@ -10,6 +10,7 @@ from typing import Final
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
+from mqindex.files.rights import is_led_by_another
 
 QUEUES: Final = ("consumequeue", "consumequeue_ext", "batchconsumequeue")
 # Names in a store's root: those that no other program gives, and those that may be anybody's.
@@ -54,6 +55,15 @@ def directories_of(root: str, logs: Iterable[str]) -> Iterator[str]:
     yield from (root, *logs, *(os.path.join(root, name) for name in ("index", *QUEUES, "config")))
     for name in QUEUES:
         yield from _links(os.path.join(root, name), 0)
+
+
+def linked_directories(root: str) -> Iterator[str]:
+    """The directories of index and queues that are links no repair enters: topics, queues, and the first for root."""
+    for path in (os.path.join(root, name) for name in ("index", *QUEUES)):
+        if is_led_by_another(path):
+            yield path
+        elif os.path.basename(path) != "index":
+            yield from filter(disk.is_directory, _links(path, 1))
 
 
 def _links(directory: str, depth: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import itertools
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from mqindex.files.backups.backup import homes_above, keep, move_aside
 from mqindex.files.backups.backup_record import RECORD, Entry, new_record, read_record
 from mqindex.files.copying import copy_whole, remove_whole
 from mqindex.files.results import staging
-from mqindex.files.rights import neighbour_of
+from mqindex.files.rights import is_led_by_another, neighbour_of
 
 
 class Change(NamedTuple):
@@ -261,7 +261,7 @@ def taken_back(root: str, backup: str) -> tuple[Change, ...]:
     changes = []
     for name, kept in reversed(read_record(backup).changes):
         _require_no_links(root, name)
-        _require_no_links(backup, name)
+        _require_no_links(root, os.path.join(os.path.basename(backup), name))
         path, old = os.path.join(root, name), os.path.join(backup, name)
         if not kept:
             changes.append(Change(name))
@@ -271,18 +271,24 @@ def taken_back(root: str, backup: str) -> tuple[Change, ...]:
 
 
 def _require_no_links(root: str, name: str) -> None:
-    """A repair follows no link on its way to a name. One is common, that moves all of `index` or `consumequeue` to
-    another volume: root follows that of root only, as another user may lead it anywhere."""
+    """A repair follows no link on its way to a name but the first, which moves all of `index` or `consumequeue` to
+    another volume."""
     for depth, above in enumerate(_above(name)):
         path = os.path.join(root, above)
-        if os.path.islink(path) and (depth or (os.geteuid() == 0 and os.lstat(path).st_uid != 0)):
-            raise FileStateError(
-                "a directory is a link, so its files are not changed",
-                path=path,
-                expected="a directory",
-                got=f"a link to {os.readlink(path)}",
-                hint="move the files into a directory of this name, or mount their volume there",
-            )
+        if os.path.islink(path) if depth else is_led_by_another(path):
+            refuse_linked([path])
+
+
+def refuse_linked(paths: Iterable[str]) -> None:
+    """`FileStateError` of the first of these directories, which are links."""
+    for path in paths:
+        raise FileStateError(
+            "a directory is a link, so its files are not changed",
+            path=path,
+            expected="a directory",
+            got=f"a link to {os.readlink(path)}",
+            hint="move the files into a directory of this name, or mount their volume there",
+        )
 
 
 def written_since(root: str, backup: str) -> list[str]:

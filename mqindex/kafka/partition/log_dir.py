@@ -97,6 +97,11 @@ def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory
     return (named_partition(root),) if is_partition(root) else list_partitions(root)
 
 
+def linked_partitions(directory: str) -> list[str]:
+    """Those in a log dir that are links. What was named itself is none of them."""
+    return [one.path for one in partitions_of(directory) if one.path != directory and os.path.islink(one.path)]
+
+
 def named_partition(directory: str | os.PathLike[str]) -> PartitionDirectory:
     """What the name of a partition's directory says; partition -1: it is no partition's name."""
     root = os.path.abspath(directory)
