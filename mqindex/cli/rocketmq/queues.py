@@ -79,8 +79,9 @@ def _of_queues(path: str) -> Iterator[Columns]:
         return
     with ConsumeQueueTable.open(home, ext_directory=f"{home}_ext") as table:
         for name in table.queues():
-            if topic in (None, name[0]):
-                for block in _blocks(table[name], None, None):
+            queue = table.get(*name) if topic in (None, name[0]) else None
+            if queue is not None:  # its topic may be deleted meanwhile
+                for block in _blocks(queue, None, None):
                     yield _named(name, block)
 
 

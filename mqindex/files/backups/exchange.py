@@ -79,8 +79,10 @@ def exchange_files(exchange: Exchange) -> list[str]:
 
 def _home_of(root: str, name: str) -> str:
     """The directory whose names change first: that of the name, or where that is missing, the next one above."""
-    there = itertools.takewhile(disk.is_directory, homes_above(os.path.join(root, name), root))
-    return list(there)[-1]
+    there = list(itertools.takewhile(disk.is_directory, homes_above(os.path.join(root, name), root)))
+    if not there:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), root)
+    return there[-1]
 
 
 @contextlib.contextmanager

@@ -23,11 +23,10 @@ _Result = tuple[list[Finding], int]
 def verify_structure(path: str, options: StoreArguments, *, engine: Engine) -> Report:
     """Check one index file, or each of a directory: length, header, slots, chains."""
     started = time.perf_counter()
-    paths = index_paths(path) if os.path.isdir(path) else [path]
     report = Report(path)
-    if paths:
-        slots, entries, source = geometry_of(path, options)
-        assert slots is not None and entries is not None
+    slots, entries, source = geometry_of(path, options)
+    paths = index_paths(path) if os.path.isdir(path) else [path]
+    if paths and slots is not None and entries is not None:  # else the first file came since
         report.settings = {"geometry": Value((slots, entries), source)}
         tasks = [(name, slots, entries) for name in paths]
         for findings, count in engine.map(_check, tasks, name="check the index files", unit="file"):
