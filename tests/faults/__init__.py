@@ -1,1 +1,1 @@
-"""Every call that touches a disk fails once: nothing acknowledged is lost, no traceback, no hang, no scrap."""
+"""Calls that touch a disk fail, each and in pairs: nothing acknowledged is lost, no traceback, no hang, no scrap."""

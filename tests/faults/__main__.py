@@ -1,4 +1,4 @@
-"""`python -m tests.faults [OPERATION[:CALL:FAILURE]...]`: the whole matrix, those operations, or single attempts."""
+"""`python -m tests.faults [OPERATION[:CALL:FAILURE...]...]`: the matrix, those operations, or single attempts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ _SHOWN = 60
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="./dev faults", description="make every call that touches a disk fail once")
-    parser.add_argument("what", nargs="*", metavar="OPERATION[:CALL:FAILURE]")
+    parser = argparse.ArgumentParser(prog="./dev faults", description="make every call that touches a disk fail")
+    parser.add_argument("what", nargs="*", metavar="OPERATION[:CALL:FAILURE[:CALL:FAILURE]]")
     parser.add_argument("--sample", type=int, metavar="N", help="only so many attempts of each operation, at random")
+    parser.add_argument(
+        "--pairs", type=int, default=100, metavar="N", help="and so many in which a second call fails (100)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="which ones")
     parser.add_argument("--list", action="store_true", help="only say the operations")
     given = parser.parse_args()
@@ -40,8 +43,7 @@ def main() -> int:
     if given.list:
         print(*matrix.OPERATIONS, sep="\n")
         return 0
-    single = [matrix.Attempt(name, int(at), failure) for name, at, failure in (
-        what.split(":") for what in given.what if ":" in what)]  # fmt: skip
+    single = [matrix.Attempt.of(what) for what in given.what if ":" in what]
     names = list(dict.fromkeys(what.split(":")[0] for what in given.what)) or list(matrix.OPERATIONS)
     if unknown := [name for name in names if name not in matrix.OPERATIONS]:
         parser.error(f"no such operation: {', '.join(unknown)}; there are: {', '.join(matrix.OPERATIONS)}")
@@ -49,9 +51,11 @@ def main() -> int:
 
     def choose(cells: list[matrix.Attempt]) -> list[matrix.Attempt]:
         mine = [cell for cell in single if cell.operation == cells[0].operation]
-        if mine or given.sample is None:
-            return mine or cells
-        return random.Random(given.seed).sample(cells, min(given.sample, len(cells)))
+        if mine:
+            return mine
+        source = random.Random(f"{given.seed} {cells[0].operation}")
+        some = cells if given.sample is None else source.sample(cells, min(given.sample, len(cells)))
+        return [*some, *matrix.pairs(cells, given.pairs, source)]
 
     totals = matrix.run(names, choose, lambda line: print(line, flush=True))
     for (operation, word, why), found in sorted(totals.bad.items(), key=lambda each: -len(each[1]))[:_SHOWN]:

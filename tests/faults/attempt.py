@@ -1,4 +1,4 @@
-"""One attempt: an operation in a process of its own, one call of which fails, and in another one its judge."""
+"""One attempt: an operation in a process of its own, calls of which fail, and in another one its judge."""
 
 from __future__ import annotations
 
@@ -94,22 +94,22 @@ class Verdict:
     trace: str = ""
 
 
-def attempt(operation: Operation, template: Path, place: Path, at: int, failure: str) -> Verdict:
-    """Copy the template to `place`, run, judge, remove."""
+def attempt(operation: Operation, template: Path, place: Path, *failing: tuple[int, str]) -> Verdict:
+    """Copy the template to `place`, run, judge, remove. `failing`: numbers of calls and how they fail, up to two."""
     shutil.copytree(template, place, symlinks=True)
     try:
-        return _attempt(operation, place, at, failure)
+        return _attempt(operation, place, failing)
     finally:
         shutil.rmtree(place)
 
 
-def _attempt(operation: Operation, place: Path, at: int, failure: str) -> Verdict:
-    nothing = Counted((), "")
-    answer, ended = _in_a_child(lambda: _operated(operation, place, at, failure))
+def _attempt(operation: Operation, place: Path, failing: tuple[tuple[int, str], ...]) -> Verdict:
+    nothing = Counted((), ())
+    answer, ended = _in_a_child(lambda: _operated(operation, place, failing))
     if answer is None:
         return Verdict("hang" if ended == "hang" else "traceback", nothing, f"the operation: {ended}")
     counted, told = answer
-    struck = counted.calls[at - 1] if counted.struck else ""
+    struck = " and ".join(name for name, _ in counted.struck)
     for failed in told.failed:
         if not failed.ours:
             return Verdict("traceback", counted, f"{struck} -> {failed.text}", failed.trace)
@@ -120,9 +120,9 @@ def _attempt(operation: Operation, place: Path, at: int, failure: str) -> Verdic
     if judged[0]:
         first = "; ".join(failed.text for failed in told.failed) or "no error"
         return Verdict("lost", counted, f"{struck} ({first}) -> {judged[0]}", judged[1])
-    if not _removing(struck, counted.struck, left):
+    if not any(_removing(name, path, left) for name, path in counted.struck):
         if left:
-            return Verdict("scrap", counted, f"{struck} -> {left}", counted.struck)
+            return Verdict("scrap", counted, f"{struck} -> {left}", str(counted.struck))
         if left := scraps(place):
             return Verdict("scrap", counted, f"{struck} -> after the second run: {left}")
     for failed in told.failed:
@@ -141,10 +141,11 @@ def scraps(place: Path) -> list[str]:
     return sorted({path.name for path in place.rglob("*") if _SCRAP.fullmatch(path.name)})
 
 
-def _operated(operation: Operation, place: Path, at: int, failure: str) -> tuple[Counted, Told]:
+def _operated(operation: Operation, place: Path, failing: tuple[tuple[int, str], ...]) -> tuple[Counted, Told]:
     told = Told()
     operation.begin(place)
-    with faulty(place, at, failure) as fault, told.trying():
+    (at, failure), second = failing[0], failing[1:]
+    with faulty(place, at, failure, *second) as fault, told.trying():
         operation.run(place, told)
     return fault.counted, told
 
@@ -152,7 +153,7 @@ def _operated(operation: Operation, place: Path, at: int, failure: str) -> tuple
 def _judged(operation: Operation, place: Path, told: Told) -> tuple[str, str]:
     try:
         operation.judge(place, told)
-    except Lost as lost:
+    except AssertionError as lost:
         return str(lost), traceback.format_exc()
     except Exception as error:
         return f"the second run: {Failed.of(error).text}", traceback.format_exc()

@@ -1,13 +1,14 @@
-"""Every operation, each of its calls, every failure: attempts side by side, and what came of them."""
+"""Every operation, each call, every failure, and pairs of them: attempts side by side, and what came of them."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import random
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.faults import offline, writing
@@ -21,18 +22,30 @@ OPERATIONS: dict[str, Operation] = {each.name: each for each in (*offline.OPERAT
 WORDS = ("survived", "lost", "traceback", "hang", "scrap", "unnamed")
 _TAKE_SPACE = {"write", "copy", "fallocate", "create", "mkdir", "link", "symlink"}
 _MOVE_BYTES = {"write", "copy"}
+_LATER = (1, 1, 1, 2, 2, 3, 4, 5, 6, 8, 12, 20, 40)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One cell of the matrix."""
+    """One cell of the matrix; `second`: the number and the failure of one more call, in what came of the first."""
 
     operation: str
     at: int
     failure: str
+    second: tuple[int, str] | None = None
+
+    @classmethod
+    def of(cls, words: str) -> Attempt:
+        """From what `str` gives."""
+        operation, at, failure, *second = words.split(":")
+        return cls(operation, int(at), failure, (int(second[0]), second[1]) if second else None)
+
+    @property
+    def failing(self) -> tuple[tuple[int, str], ...]:
+        return ((self.at, self.failure), *([self.second] if self.second else []))
 
     def __str__(self) -> str:
-        return f"{self.operation}:{self.at}:{self.failure}"
+        return ":".join([self.operation, *(f"{at}:{failure}" for at, failure in self.failing)])
 
 
 @dataclass
@@ -60,7 +73,7 @@ class Totals:
     def __str__(self) -> str:
         names = {"traceback": "tracebacks", "hang": "hangs", "scrap": "left scrap", "unnamed": "errors without a path"}
         parts = [f"{self.words[word]:,} {names.get(word, word)}" for word in WORDS]
-        return f"{self.failed:,} calls made to fail: {', '.join(parts)}"
+        return f"{self.failed:,} calls or pairs of calls made to fail: {', '.join(parts)}"
 
     @property
     def ok(self) -> bool:
@@ -80,7 +93,7 @@ class _Place:
         self.number += 1
         operation = OPERATIONS[cell.operation]
         copy = self.root / f"{os.getpid()}-{self.number}"
-        return cell, attempt(operation, self.template(operation), copy, cell.at, cell.failure)
+        return cell, attempt(operation, self.template(operation), copy, *cell.failing)
 
 
 _place = _Place()  # the processes that are forked have it too
@@ -98,6 +111,16 @@ def cells(name: str, calls: Sequence[str]) -> list[Attempt]:
         for failure in FAILURES
         if (failure != "full" or call in _TAKE_SPACE) and (failure != "short" or call in _MOVE_BYTES)
     ]
+
+
+def pairs(single: Sequence[Attempt], count: int, source: random.Random) -> list[Attempt]:
+    """So many pairs: any call, and one of the calls soon after it, as where an error is dealt with, or much later."""
+    found = []
+    for _ in range(count if single else 0):
+        first, other = source.choice(single), source.choice(single)
+        second = first.at + source.choice(_LATER), other.failure
+        found.append(replace(first, second=second))
+    return found
 
 
 def run(

@@ -16,6 +16,7 @@ from tests.crash import test_repair as of_rocketmq
 from tests.faults.attempt import Lost, Told, scraps
 from tests.support.growing_store import OPTIONS as FOLLOW_OPTIONS
 from tests.support.growing_store import GrowingStore, Turns
+from tests.support.opening import require_opens
 from tests.support.sample_archive import ARCHIVE
 from tests.support.small_store import OPTIONS, make_small_store
 from tests.support.tree import contents, index_bytes, queue_bytes
@@ -160,6 +161,8 @@ class Repair:
         self.repair(place / "broken-0", **self.options)
 
     def judge(self, place: Path, told: Told) -> None:
+        if self.repair in _OF_STORES:
+            require_opens(place / "broken-0", **of_rocketmq.OPTIONS)
         here = apart_from_backups(place / "broken-0")
         require(told.failed or here == self.right, f"no error, and not repaired: {differing(here, self.right)}")
         for path, held in here.items():
@@ -202,6 +205,8 @@ class Undo:
 
     def judge(self, place: Path, told: Told) -> None:
         root = place / "broken-0"
+        if self.repair in _OF_STORES:
+            require_opens(root, **of_rocketmq.OPTIONS)
         here = apart_from_backups(root)
         require(told.failed or here == self.old, f"no error, and not put back: {differing(here, self.old)}")
         for path, held in here.items():
@@ -232,6 +237,9 @@ def broken_both(root: Path) -> None:
 def optimize_in_place(root: Path, **options: Any) -> None:
     """What is so already stays, so a second run finishes the first one."""
     rocketmq.optimize(root, root, overwrite=True, **options)
+
+
+_OF_STORES = (rocketmq.repair, optimize_in_place)
 
 
 # ---- follow: what a second run reaches is exact

@@ -1,4 +1,4 @@
-"""The library `shim.c`, compiled and loaded before libc: it counts this process's calls and lets one of them fail."""
+"""The library `shim.c`, compiled and loaded before libc: it counts this process's calls and lets some of them fail."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ FAILURES = {
 
 @dataclass(frozen=True)
 class Counted:
-    """The calls below a directory, in order; `struck`: the path at which one was made to fail, else empty."""
+    """The calls below a directory, in order; `struck`: (name, path) of those that were made to fail."""
 
     calls: tuple[str, ...]
-    struck: str
+    struck: tuple[tuple[str, str], ...]
 
 
 def available() -> bool:
@@ -56,33 +56,35 @@ class faulty:
     """While it runs, calls below `root` count, and call number `at` (0: none) fails. `counted` is there afterwards.
 
     failure : one of FAILURES, or the name of any other error
+    second : the number and the failure of one more call
     """
 
-    def __init__(self, root: Path, at: int = 0, failure: str = "EIO") -> None:
+    def __init__(self, root: Path, at: int = 0, failure: str = "EIO", second: tuple[int, str] = (0, "EIO")) -> None:
         self._library = ctypes.CDLL(None)
         self._library.mqi_faults_name.restype = self._library.mqi_faults_struck.restype = ctypes.c_char_p
         self._library.mqi_faults_name.argtypes = [ctypes.c_long]
         self._library.mqi_faults_disarm.restype = ctypes.c_long
-        self._library.mqi_faults_arm.argtypes = [
-            ctypes.c_char_p,
-            ctypes.c_long,
-            ctypes.c_int,
-            ctypes.c_int,
-            ctypes.c_int,
-        ]
-        self._order = os.fsencode(os.path.realpath(root)), at, *_what_happens(failure), 0
+        self._library.mqi_faults_arm.argtypes = [ctypes.c_char_p, ctypes.c_int]
+        self._library.mqi_faults_strike.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_int, ctypes.c_int]
+        self._root = os.fsencode(os.path.realpath(root))
+        self._strikes = (at, failure), second
+        self._signal = 0
         if STACK in os.environ:
             faulthandler.register(signal.SIGUSR2)
-            self._order = *self._order[:-1], signal.SIGUSR2
+            self._signal = signal.SIGUSR2
 
     def __enter__(self) -> faulty:
-        self._library.mqi_faults_arm(*self._order)
+        for which, (at, failure) in enumerate(self._strikes):
+            self._library.mqi_faults_strike(which, at, *_what_happens(failure))
+        self._library.mqi_faults_arm(self._root, self._signal)
         return self
 
     def __exit__(self, *error: object) -> None:
         count = self._library.mqi_faults_disarm()
         calls = tuple(self._library.mqi_faults_name(number).decode() for number in range(count))
-        self.counted = Counted(calls, os.fsdecode(self._library.mqi_faults_struck()))
+        paths = [os.fsdecode(self._library.mqi_faults_struck(which)) for which in range(2)]
+        struck = ((calls[at - 1], path) for (at, _), path in zip(self._strikes, paths, strict=True) if path)
+        self.counted = Counted(calls, tuple(struck))
 
 
 def is_loaded() -> bool:

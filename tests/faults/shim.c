@@ -1,5 +1,5 @@
-/* Loaded before libc (LD_PRELOAD): counts the calls that a process makes below one directory, and lets one of them
- * fail. Between arm and disarm only; the calls of every thread count. Linux: glibc and musl.
+/* Loaded before libc (LD_PRELOAD): counts the calls that a process makes below one directory, and lets one or two of
+ * them fail. Between arm and disarm only; the calls of every thread count. Linux: glibc and musl.
  *
  * A call is below the directory if one of its paths, the file of its descriptor, or the file that it maps is. */
 #define _GNU_SOURCE
@@ -32,24 +32,32 @@ enum { PLAIN, TAKES_SPACE, WRITES };
 
 static char root[PATH_MAX];
 static size_t root_length;
-static long strike_at;
-static int strike_error, strike_mode, strike_signal;
+static struct {
+    long at;
+    int error, mode;
+    char path[2 * PATH_MAX]; /* at which it struck; empty: it did not */
+} strike[2];
+static int strike_signal;
 static volatile int armed;
 static long counted;
 static const char *names[MOST_CALLS];
-static char struck[2 * PATH_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     uintptr_t start, stop;
 } maps[MOST_MAPS];
 
-/* `told`: a signal that is raised where the call fails, 0: none. Who catches it can say who called. */
-void mqi_faults_arm(const char *below, long at, int error, int mode, int told) {
+/* `told`: a signal that is raised where a call fails, 0: none. Who catches it can say who called. */
+void mqi_faults_arm(const char *below, int told) {
     snprintf(root, sizeof root, "%s", below);
     root_length = strlen(root);
-    strike_at = at, strike_error = error, strike_mode = mode, strike_signal = told;
-    counted = 0, struck[0] = 0;
+    strike_signal = told;
+    counted = 0;
     armed = 1;
+}
+
+/* Before that, for each of both: call number `at` fails (0: none). */
+void mqi_faults_strike(int which, long at, int error, int mode) {
+    strike[which].at = at, strike[which].error = error, strike[which].mode = mode, strike[which].path[0] = 0;
 }
 
 long mqi_faults_disarm(void) {
@@ -59,7 +67,7 @@ long mqi_faults_disarm(void) {
 
 const char *mqi_faults_name(long number) { return number < counted && number < MOST_CALLS ? names[number] : ""; }
 
-const char *mqi_faults_struck(void) { return struck; } /* the path at which it failed; empty: it did not */
+const char *mqi_faults_struck(int which) { return strike[which].path; }
 
 /* ---- which calls count ---- */
 
@@ -118,15 +126,19 @@ static int strikes(const char *name, const char *path, int kind) {
     long number = __atomic_fetch_add(&counted, 1, __ATOMIC_RELAXED);
     if (number < MOST_CALLS) names[number] = name;
     number++;
-    if (!strike_at || number < strike_at || (number > strike_at && strike_mode != FULL)) return 0;
-    if (strike_mode == FULL && kind == PLAIN) return 0;
-    if (strike_mode == SHORT && kind != WRITES) return 0;
-    if (!struck[0]) {
-        snprintf(struck, sizeof struck, "%s", path);
-        if (strike_signal) raise(strike_signal);
+    for (int i = 0; i < 2; i++) {
+        int mode = strike[i].mode;
+        if (!strike[i].at || number < strike[i].at || (number > strike[i].at && mode != FULL)) continue;
+        if (mode == FULL && kind == PLAIN) continue;
+        if (mode == SHORT && kind != WRITES) continue;
+        if (!strike[i].path[0]) {
+            snprintf(strike[i].path, sizeof strike[i].path, "%s", path);
+            if (strike_signal) raise(strike_signal);
+        }
+        errno = strike[i].error;
+        return mode == SHORT ? 2 : 1;
     }
-    errno = strike_error;
-    return strike_mode == SHORT ? 2 : 1;
+    return 0;
 }
 
 static int at_path(const char *name, int dirfd, const char *path, int kind) {

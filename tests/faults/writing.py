@@ -13,6 +13,7 @@ from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from mqindex.rocketmq import IndexFile, IndexService, MessageStore, NewMessage, optimize, verify
 from tests.faults.attempt import Told
 from tests.faults.offline import require
+from tests.support.opening import require_opens
 from tests.support.tree import index_paths
 
 __all__ = ["OPERATIONS"]
@@ -68,6 +69,7 @@ class Puts:
             store.close()
 
     def judge(self, place: Path, told: Told) -> None:
+        require_opens(place / "store", config=self.config)
         with self._open(place) as store:
             for queue_id in range(QUEUES):
                 put = store.put_message(NewMessage("T", b"after", queue_id=queue_id, keys=f"after{queue_id}"))

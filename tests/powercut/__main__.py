@@ -1,4 +1,4 @@
-"""`python -m tests.powercut [CUTS]`: so many cuts of a writer, a rebuild, a repair, an undo, an optimize in place."""
+"""`python -m tests.powercut [CUTS]`: so many cuts of writers, a rebuild, a repair, an undo, an optimize."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -17,10 +18,11 @@ from mqindex.rocketmq import MessageStore, NewMessage, optimize, rebuild, repair
 from tests.crash.test_repair import OPTIONS as REPAIR_OPTIONS
 from tests.crash.test_repair import SITUATIONS, check_nothing_lost, check_old_or_new
 from tests.powercut.disk import Disk
+from tests.support.opening import require_opens
 from tests.support.small_store import OPTIONS, make_small_store
 from tests.support.tree import contents, scraps
 
-__all__ = ["TRIALS", "WORD", "InPlace", "Optimize", "Publication", "Repair", "Trial", "Undo", "Writer"]
+__all__ = ["TRIALS", "WORD", "AsyncWriter", "InPlace", "Optimize", "Publication", "Repair", "Trial", "Undo", "Writer"]
 
 WORD = struct.Struct("=qqqq")
 ONE = LocalEngine(1)
@@ -95,13 +97,17 @@ class Writer(Trial):
             else:
                 places = [(one.queue_offset, one.phy_offset) for one in map(store.put_message, batch)]
             for n, place in zip(numbers, places, strict=True):
-                os.write(answer, WORD.pack(n, n % self.queues, *place))
+                self._say(answer, WORD.pack(n, n % self.queues, *place))
             number = numbers[-1] + self.callers
             if caller == 1 and source.random() < 0.2:
                 source.choice((store.reput, store.flush))()
 
+    def _say(self, answer: int, word: bytes) -> None:
+        os.write(answer, word)
+
     def check(self, words: list[tuple[int, ...]]) -> None:
         self.acknowledged |= {number: tuple(place) for number, *place in words}
+        require_opens(self.disk.root / "store", config=self.config)
         found = {}
         with self._open() as store:
             for topic, queue_id in store.queues:
@@ -127,6 +133,54 @@ class Writer(Trial):
     def _message(self, number: int) -> NewMessage:
         size = (5, 90, 700, 2500)[number // self.queues % 4]
         return NewMessage("T", bytes([number % 251]) * size, queue_id=number % self.queues, keys=f"k{number}", tags="A")
+
+
+class AsyncWriter(Writer):
+    """Two callers under asynchronous flush, with dispatch far behind; what a flush brought to the disk is there.
+
+    One more thread does what the system may do at any time: bring any one file to the disk, as a later file of the log
+    whose predecessor's end is in memory only, or a queue's.
+    """
+
+    name = "async writer"
+    config: ClassVar = {**Writer.config, "flushDiskType": "ASYNC_FLUSH"}
+    callers = 2
+    per_store = 5
+    most_words, most_seconds = 200, 0.1
+
+    def work(self, answer: int) -> None:
+        self.put: list[bytes] = []
+        with self._open() as store:
+            threads = [threading.Thread(target=self._put, args=(store, answer, n)) for n in range(self.callers)]
+            threads.append(threading.Thread(target=self._write_back))
+            for thread in threads:
+                thread.start()
+            source = random.Random(self.seed)
+            while True:
+                time.sleep(source.random() * 0.02)
+                if source.random() < 0.1:
+                    store.reput()
+                if source.random() < 0.1:
+                    before = self.put[:]
+                    store.flush()
+                    os.write(answer, b"".join(before))
+                    del self.put[: len(before)]
+
+    def _say(self, answer: int, word: bytes) -> None:
+        self.put.append(word)
+        time.sleep(0.001)
+
+    def _write_back(self) -> None:
+        source = random.Random(self.seed)
+        while True:
+            files = [path for path in (self.disk.root / "store").rglob("*") if path.name.isdecimal() and path.is_file()]
+            newest = sorted(path for path in files if path.parent.name == "commitlog")[-1:]
+            for path in [*source.sample(files, min(len(files), 1)), *newest]:
+                with contextlib.suppress(FileNotFoundError):
+                    fd = os.open(path, os.O_RDONLY)
+                    os.fdatasync(fd)
+                    os.close(fd)
+            time.sleep(source.random() * 0.03)
 
 
 # ---- a rebuild's publication
@@ -220,6 +274,7 @@ class InPlace(Trial):
         time.sleep(60)
 
     def check(self, words: list[tuple[int, ...]]) -> None:
+        require_opens(self.root, **REPAIR_OPTIONS)
         check_old_or_new(self.old, self.new, self.root)
         self._check_nothing_lost()
         if words:
@@ -286,4 +341,4 @@ def _live(held: dict[str, str]) -> dict[str, str]:
     return {path: content for path, content in held.items() if not path.startswith(("mqindex-backup-", ".mqindex-"))}
 
 
-TRIALS = (Writer, Publication, Repair, Undo, Optimize)
+TRIALS = (Writer, AsyncWriter, Publication, Repair, Undo, Optimize)

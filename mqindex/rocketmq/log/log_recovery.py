@@ -100,11 +100,12 @@ def zero_range(path: str, start: int, stop: int) -> None:
     stop = min(stop, data_end(path))
     fd = disk.open_to_write(path)
     try:
-        for at in range(start, stop, _BLOCK):
-            block = os.pread(fd, min(_BLOCK, stop - at), at)
-            if block.strip(b"\0"):
-                disk.pwrite_all(fd, memoryview(_ZEROS)[: len(block)], at)
-        disk.sync(fd)
+        with disk.named(path):
+            for at in range(start, stop, _BLOCK):
+                block = os.pread(fd, min(_BLOCK, stop - at), at)
+                if block.strip(b"\0"):
+                    disk.pwrite_all(fd, memoryview(_ZEROS)[: len(block)], at)
+            disk.sync(fd)
     finally:
         disk.close(fd)
 
