@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +24,10 @@ RUNS = COUNTS.map(lambda counts: [Slice(f"run{i}", 0, n) for i, n in enumerate(c
 
 @given(RUNS, st.integers(0, 30), st.integers(0, 60))
 def test_take_is_a_slice_of_the_sequence(runs, skip, count):
-    assert numbered(take(runs, skip, count)) == numbered(runs)[skip : skip + count]
+    left = deque(runs)
+    assert numbered(take(left, skip)) == numbered(runs)[:skip]
+    assert numbered(take(left, count)) == numbered(runs)[skip : skip + count]
+    assert numbered(left) == numbered(runs)[skip + count :]
 
 
 @given(RUNS, st.integers(2, 7), st.booleans())

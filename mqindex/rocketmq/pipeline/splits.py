@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -83,7 +84,9 @@ class Extracted(Stitched[Run]):
 
     def slices(self, skip: int = 0, drop: int = 0) -> list[Slice]:
         """All entries but the first `skip` and the last `drop`."""
-        return take([Slice(run.path or "", 0, run.entries) for run in self.runs], skip, self.entries - skip - drop)
+        left = deque(Slice(run.path or "", 0, run.entries) for run in self.runs)
+        take(left, skip)
+        return list(take(left, self.entries - skip - drop))
 
     def findings(self) -> list[Finding]:
         """The damage, as findings."""
@@ -217,17 +220,18 @@ def _close(done: Stitched[Any], stop: int | None, *, file_end: bool = False) -> 
         done.damage[-1] = replace(done.damage[-1], stop=stop)
 
 
-def take(slices: Iterable[Slice], skip: int, count: int) -> list[Slice]:
-    """`count` entries after the first `skip`, over the borders of slices."""
+def take(left: deque[Slice], count: int) -> tuple[Slice, ...]:
+    """Remove the first `count` entries, over the borders of slices, and return them."""
     taken = []
-    for piece in slices:
-        first = min(skip, piece.count)
-        here = min(piece.count - first, count)
-        skip -= first
-        count -= here
+    while left and count > 0:
+        piece = left.popleft()
+        here = min(piece.count, count)
+        if here < piece.count:
+            left.appendleft(Slice(piece.path, piece.first + here, piece.count - here))
         if here:
-            taken.append(Slice(piece.path, piece.first + first, here))
-    return taken
+            taken.append(Slice(piece.path, piece.first, here))
+        count -= here
+    return tuple(taken)
 
 
 def assign(
@@ -250,13 +254,12 @@ def assign(
     hash_slot_num, index_num = geometry
     before: Slice | tuple[int, int] | None = seed
     parts: list[Part] = []
-    left = [piece for piece in slices if piece.count]
+    left = deque(piece for piece in slices if piece.count)
     room = index_num - 1 if room is None else room
     while left or (not parts and empty):
         count = room if base is not None else index_num - 1
-        pieces = tuple(take(left, 0, count))
+        pieces = take(left, count)
         parts.append(Part(out, hash_slot_num, index_num, pieces, None if base is not None else before, base))
-        left = take(left, count, sum(piece.count for piece in left))
         room, base = count - sum(piece.count for piece in pieces), None
         if pieces:
             before = Slice(pieces[-1].path, pieces[-1].first + pieces[-1].count - 1, 1)
