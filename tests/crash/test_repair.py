@@ -176,11 +176,14 @@ def test_file_that_may_not_grow_is_one_clear_error(situation: str, runner: Runne
 
 def check_old_or_new(old: dict[str, str], new: dict[str, str], root: Path) -> None:
     """What is not in a backup or in scratch is as before or as after an undisturbed repair, and never gone between."""
-    here = contents(root)
+    old, new, here = (
+        {path: content for path, content in held.items() if not path.startswith((".mqindex-", "mqindex-backup-"))}
+        for held in (old, new, contents(root))
+    )
     for path, content in here.items():
-        if not path.startswith((".mqindex-", "mqindex-backup-")):
-            assert content in (old.get(path), new.get(path)), path
-    assert old.keys() & new.keys() <= here.keys()
+        assert content in (old.get(path), new.get(path)), path
+    gone = old.keys() & new.keys() - here.keys()
+    assert not gone, f"gone: {sorted(gone)}"
 
 
 def check_nothing_lost(old: dict[str, str], root: Path) -> None:

@@ -28,8 +28,7 @@ from mqindex.errors import FileStateError
 from mqindex.files import disk
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
-from mqindex.rocketmq.log.copied_files import refuse_other_logs
-from mqindex.rocketmq.log.log_files import LogFile, Skipped, survey_directories
+from mqindex.rocketmq.log.log_files import LogFile, Skipped, refuse_other_logs, survey_directories
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.store import names_in
 

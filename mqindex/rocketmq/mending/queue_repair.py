@@ -20,9 +20,10 @@ from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.pipeline import queue_stages
+from mqindex.rocketmq.pipeline.builds import require_room
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues, queue_space
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueBatch
-from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, LogRange, cut, extract
+from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, LogRange, cut, extract
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.store import names_in
 
@@ -105,29 +106,14 @@ def mend_queues(
     (extracted,) = extract(engine, [splits], name="read the log for queues")
     options, topics = found.options, found.queues.batches(found.options)
     directories = options.consume_queue, options.consume_queue_ext_directory, options.batch_consume_queue
-    old = OldQueues(*directories, lost_ranges(diagnosis, extracted))
+    old = OldQueues(*directories, (*diagnosis.lost, (diagnosis.cut, MAX_TIMESTAMP)))
     batches = assign_queues(extracted.units, found.queues.rules, scratch, batches=topics, more=wanted, old=old)
     space = queue_space(extracted.units, found.queues.rules, found.log_bytes, topics)
-    engine.map(_check_room, [(scratch, space)], name="check the free space")
+    require_room(engine, scratch, (), space)
     items = [_Mend(options.root, batch) for batch in batches]
     weights = [len(batch.queues) + batch.units for batch in batches]
     mended = engine.map(_mend, items, name="build the queues", weights=weights, unit="unit")
     return [queue for task in mended for queue in task if queue.changes]
-
-
-def lost_ranges(diagnosis: QueueDiagnosis, extracted: Extracted) -> tuple[tuple[int, int], ...]:
-    """Phy offsets of messages that the log no longer holds: expired, damaged, or in files that are gone."""
-    spans = diagnosis.survey.spans
-    ranges = [(0, diagnosis.survey.min_phy_offset)]
-    ends = {span.path: span.stop for span in spans}
-    ranges += [(one.at, ends[one.path] if one.stop is None else one.stop) for one in extracted.damage]
-    ranges += [(one.stop, two.file_start) for one, two in itertools.pairwise(spans)]
-    ranges += [(diagnosis.cut, MAX_TIMESTAMP)]
-    return tuple((start, stop) for start, stop in ranges if start < stop)
-
-
-def _check_room(item: tuple[str, int]) -> None:
-    disk.check_space(*item)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 from typing import NamedTuple
 
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.log_check import Walked
-from mqindex.rocketmq.pipeline.survey import Survey
 
 
 class CheckedQueue(NamedTuple):
@@ -35,11 +34,6 @@ def spoils(finding: Finding) -> bool:
 
 def lost_stretches(walked: Walked) -> tuple[tuple[int, int], ...]:
     """Phy offsets in which the log has no frame that could be read: damage, and whole files that are missing."""
-    damaged = tuple((one.at, walked.end if one.stop is None else one.stop) for one in walked.damage)
-    return (*damaged, *_gaps(walked.survey))
-
-
-def _gaps(found: Survey) -> Iterator[tuple[int, int]]:
-    for one, following in zip(found.spans, found.spans[1:], strict=False):
-        if one.stop < following.file_start:
-            yield one.stop, following.file_start
+    damaged = ((one.at, walked.end if one.stop is None else one.stop) for one in walked.damage)
+    gaps = ((one.stop, two.file_start) for one, two in itertools.pairwise(walked.survey.spans))
+    return (*damaged, *(gap for gap in gaps if gap[0] < gap[1]))

@@ -156,7 +156,9 @@ class _Places:
                     raise
                 checked.findings += (catalogue.QUEUE_UNREADABLE.finding(file.path, error=error),)
         if (blanks := checked.max_offset - max(self._unit_end, checked.min_offset)) > 0:
-            self._see(catalogue.QUEUE_ENDS_BLANK, *self._place_of(checked.max_offset - blanks), 0, blanks)
+            at = (checked.max_offset - blanks) * QUEUE_UNIT_SIZE
+            file = next(file for file in reversed(self._files) if file.start <= at)
+            self._see(catalogue.QUEUE_ENDS_BLANK, file, at - file.start, 0, blanks)
         checked.findings += tuple(self._finding(kind, *seen) for kind, seen in self._seen.items())
 
     def _look_at(self, file: LogFile, opened: SparseFile) -> None:
@@ -189,12 +191,6 @@ class _Places:
                 place = at * QUEUE_UNIT_SIZE - file.start + int(data.argmax())
                 self._see(catalogue.STALE_QUEUE_BYTES, file, place, 0, 1)
                 return
-
-    def _place_of(self, unit: int) -> tuple[LogFile, int]:
-        """The file of a place, and the byte there."""
-        at = unit * QUEUE_UNIT_SIZE
-        file = next(file for file in reversed(self._files) if file.start <= at)
-        return file, at - file.start
 
     def _judge_valid(self, file: LogFile, opened: SparseFile, start: int, stop: int) -> int:
         """Where the valid units from `start` on end."""

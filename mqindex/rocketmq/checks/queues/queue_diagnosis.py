@@ -40,8 +40,8 @@ class QueueDiagnosis:
 
     `batch_queues`: those that are there, and those that the log has messages for; repair writes what is not `good` of
     them too. `deleted`: topics without any queue that were deleted; their queues are not among those missing.
-    `survey`: the store with the log's end fixed. `messages`, `max_timestamp`: of the whole log. `cut`: where the next
-    start cuts it.
+    `survey`: the store with the log's end fixed. `messages`, `max_timestamp`: of the whole log. `lost`: phy offsets
+    whose messages it no longer holds. `cut`: where the next start cuts it.
     """
 
     survey: Survey
@@ -52,6 +52,7 @@ class QueueDiagnosis:
     max_timestamp: int = 0
     deleted: frozenset[str] = frozenset()
     batch_queues: tuple[CheckedQueue, ...] = ()
+    lost: tuple[tuple[int, int], ...] = ()
     cut: int = MAX_TIMESTAMP
 
     @property
@@ -111,6 +112,7 @@ def diagnose_queues(
         max_timestamp=walked.max_timestamp,
         deleted=deleted,
         batch_queues=tuple(batches),
+        lost=((0, found.min_phy_offset), *lost),
     )
 
 
