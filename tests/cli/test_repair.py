@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Shell, Store
+from tests.support.offsets_given_again import CONFIG, store_with_offsets_given_again
+from tests.support.tree import contents
 
 
 def test_brings_a_lost_file_back(shell: Shell, basic: Store) -> None:
@@ -67,6 +69,26 @@ def test_an_intact_store_needs_nothing(shell: Shell, basic: Store) -> None:
     assert done.status == 0
     assert "nothing to do" in done.lines
     assert basic.contents() == before
+
+
+def test_messages_that_consumers_get_leave_a_queue_only_with_the_option(shell: Shell, tmp_path: Path) -> None:
+    store_with_offsets_given_again(tmp_path, 50, range(40, 42), CONFIG)
+    settings = tmp_path / "broker.conf"
+    settings.write_text(
+        "".join(f"{name}={value}\n" for name, value in {**CONFIG, "mappedFileSizeCommitLog": 1 << 20}.items())
+    )
+    command = ["repair", tmp_path, "--broker-conf", settings]
+    before = contents(tmp_path)
+    planned = shell(*command, "--dry-run")
+    assert (planned.status, "2 later messages at queue offsets 40 to 41" in planned.out) == (1, True)
+    refused = shell(*command)
+    assert (refused.status, refused.out) == (2, "")
+    assert refused.err.startswith("mqindex: a repair would take messages out of a queue that consumers get now: ")
+    assert "2 later messages at queue offsets 40 to 41; queue offset 40: phy offset " in refused.err
+    assert "allow it with replace_served=True (mqindex repair --replace-served)" in refused.err
+    assert contents(tmp_path) == before
+    assert shell(*command, "--replace-served").status == 0
+    assert shell("verify", tmp_path, "--broker-conf", settings).status == 0
 
 
 def test_json_is_one_object(shell: Shell, lost: Store) -> None:

@@ -2,56 +2,35 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mqindex.errors import FileStateError
-from mqindex.rocketmq import ConsumeQueue, rebuild, repair, verify
-from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter
+from mqindex.rocketmq import rebuild, repair, verify
+from mqindex.rocketmq.checks.queues import unit_check
+from mqindex.rocketmq.queue.unit_places import joined, shared
+from tests.support.log_writer import LogMessage, LogWriter
+from tests.support.offsets_given_again import CONFIG, phy_offsets, put_units, store_with_offsets_given_again
 
-CONFIG = {"maxHashSlotNum": 5, "maxIndexNum": 256, "mappedFileSizeConsumeQueue": 2000}
 KIND = "offsets-served-twice"
 
 
-def phy_offsets(root: Path) -> list[int]:
-    with ConsumeQueue.open(root / "consumequeue/T/0") as queue:
-        return [int(one) for one in np.asarray(queue.units()["phy_offset"])]
-
-
-def store_with_offsets_given_again(
-    root: Path, count: int, again: range, config: dict[str, int]
-) -> tuple[list[int], bytearray]:
-    """Messages, and later ones at the queue offsets `again`, with which the queue ends; what it had, and its bytes."""
-    offsets = [*range(count), *again]
-    writer = LogWriter(root / "commitlog", mapped_file_size=1 << 20)
-    writer.write(*(
-        LogMessage("T", queue_offset=offset, keys=f"k{number}", store_timestamp=FIRST_TIME + number)
-        for number, offset in enumerate(offsets)
-    ))  # fmt: skip
-    rebuild(root, root / "out", config=config)
-    for part in ("index", "consumequeue"):
-        (root / "out" / part).rename(root / part)
-    first = phy_offsets(root)
-    assert len(first) == count
-    (queue,) = (root / "consumequeue/T/0").iterdir()
-    data, step = bytearray(queue.read_bytes()), first[-1] - first[-2]
-    for number, place in enumerate(again, 1):
-        data[place * 20 : place * 20 + 8] = (first[-1] + number * step).to_bytes(8, "big")
-    data[again.stop * 20 :] = bytes(len(data) - again.stop * 20)
-    queue.write_bytes(data)
-    return first, data
+def named(served: list[int], *places: int) -> str:
+    return "; ".join(f"queue offset {place}: phy offset {served[place]}" for place in places)
 
 
 def test_messages_that_consumers_get_leave_a_queue_only_when_that_is_asked_for(tmp_path: Path) -> None:
-    first, _ = store_with_offsets_given_again(tmp_path, 50, range(40, 42), CONFIG)
+    first = store_with_offsets_given_again(tmp_path, 50, range(40, 42), CONFIG)
     served = phy_offsets(tmp_path)
+    got = f"2 later messages at queue offsets 40 to 41; {named(served, 40, 41)}"
     for report in (verify(tmp_path, config=CONFIG), repair(tmp_path, config=CONFIG, dry_run=True)):
-        (one,) = (one for one in report.findings if one.kind == KIND)
-        assert str(one.got) == f"2 later messages at queue offsets 40 to 41, phy offsets {served[40]}, {served[41]}"
-    with pytest.raises(FileStateError, match="replace_served=True"):
+        assert [str(one.got) for one in report.findings if one.kind == KIND] == [got]
+    with pytest.raises(FileStateError, match="replace_served=True") as refused:
         repair(tmp_path, config=CONFIG)
+    assert refused.value.got == got
     assert phy_offsets(tmp_path) == served
     assert repair(tmp_path, config=CONFIG, replace_served=True).ok
     assert phy_offsets(tmp_path) == first
@@ -61,12 +40,48 @@ def test_messages_that_consumers_get_leave_a_queue_only_when_that_is_asked_for(t
 def test_where_more_differs_than_is_listed_a_repair_asks_too(tmp_path: Path) -> None:
     """30 later messages behind 200 wrong units left the queue without a word."""
     config = {**CONFIG, "mappedFileSizeConsumeQueue": 20_000}
-    _, data = store_with_offsets_given_again(tmp_path, 800, range(600, 630), config)
-    (queue,) = (tmp_path / "consumequeue/T/0").iterdir()
-    for place in range(10, 210):
-        data[place * 20 : place * 20 + 8] = (7).to_bytes(8, "big")
-    queue.write_bytes(data)
-    assert KIND in {one.kind for one in verify(tmp_path, config=config).findings}
+    store_with_offsets_given_again(tmp_path, 800, range(600, 630), config)
+    put_units(tmp_path, config, dict.fromkeys(range(10, 210), 7))
+    served = phy_offsets(tmp_path)
+    got = f"30 later messages at queue offsets 600 to 629; {named(served, *range(600, 605))}"
+    assert [str(one.got) for one in verify(tmp_path, config=config).findings if one.kind == KIND] == [got]
     with pytest.raises(FileStateError, match="replace_served=True"):
         repair(tmp_path, config=config)
-    assert queue.read_bytes() == data
+    assert phy_offsets(tmp_path) == served
+
+
+def test_thousands_are_counted_over_blocks_files_and_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unit_check, "_HELD", 1000)
+    monkeypatch.setattr(sys.modules["mqindex.rocketmq.verify"], "split_size_for", lambda _bytes: 1 << 17)
+    config = {**CONFIG, "mappedFileSizeConsumeQueue": 20_000}
+    store_with_offsets_given_again(tmp_path, 9000, range(4000, 8500), config)
+    served = phy_offsets(tmp_path)
+    got = f"4500 later messages at queue offsets 4000 to 8499; {named(served, *range(4000, 4005))}"
+    for report in (verify(tmp_path, config=config), repair(tmp_path, config=config, dry_run=True)):
+        assert [str(one.got) for one in report.findings if one.kind == KIND] == [got]
+    with pytest.raises(FileStateError, match="replace_served=True") as refused:
+        repair(tmp_path, config=config)
+    assert refused.value.got == got
+    assert phy_offsets(tmp_path) == served
+
+
+def test_late_messages_that_filled_a_hole_are_not_counted(tmp_path: Path) -> None:
+    """Their queue offsets were of no message before."""
+    offsets = [*range(20), *range(30, 50), *range(20, 30), *range(40, 45)]
+    writer = LogWriter(tmp_path / "commitlog", mapped_file_size=1 << 20)
+    written = writer.write(*(LogMessage("T", queue_offset=offset, keys=f"k{at}") for at, offset in enumerate(offsets)))
+    rebuild(tmp_path, tmp_path / "out", config=CONFIG)
+    for part in ("index", "consumequeue"):
+        (tmp_path / "out" / part).rename(tmp_path / part)
+    assert KIND not in {one.kind for one in verify(tmp_path, config=CONFIG).findings}
+    put_units(tmp_path, CONFIG, dict(zip(range(40, 45), written[50:], strict=True)))
+    got = f"5 later messages at queue offsets 40 to 44; {named(phy_offsets(tmp_path), *range(40, 45))}"
+    assert [str(one.got) for one in verify(tmp_path, config=CONFIG).findings if one.kind == KIND] == [got]
+
+
+def test_what_both_ranges_have_is_what_both_sets_have() -> None:
+    source = random.Random(7)
+    for _ in range(300):
+        one, other = ({source.randrange(40) for _ in range(source.randrange(30))} for _ in range(2))
+        found = shared(*(joined([(at, at + 1) for at in each]) for each in (one, other)))
+        assert {at for start, stop in found for at in range(start, stop)} == one & other

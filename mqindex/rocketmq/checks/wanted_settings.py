@@ -17,7 +17,6 @@ from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
-from mqindex.rocketmq.checks.queues.unit_check import joined
 from mqindex.rocketmq.layout import BATCH_FILE_SIZE, EXT_FILE_SIZE, HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, FileWalk, drained
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, LogRange, cut
@@ -25,6 +24,7 @@ from mqindex.rocketmq.pipeline.stages import Split
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL, SCHEDULE_TOPIC
+from mqindex.rocketmq.queue.unit_places import joined
 
 _STEP = 4 << 20  # bytes of log; most logs show in the first few messages whether there are tags
 

@@ -28,6 +28,7 @@ from mqindex._native.consume_queue import count_in_line
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 
 Units = npt.NDArray[Any]
+Ranges = tuple[tuple[int, int], ...]
 
 _SMALLEST_FRAME = 91
 _LOST_OFFSETS = 1024  # queue offsets that a broker may have given out without storing a message
@@ -207,3 +208,32 @@ def stretches(breaks: npt.NDArray[np.bool_], stop: int) -> Iterator[tuple[int, i
         start = last + 1
     if start < stop:
         yield start, stop
+
+
+def joined(ranges: list[tuple[int, int]]) -> Ranges:
+    """The same numbers in as few ranges as possible, ascending.
+
+    >>> joined([(5, 7), (0, 3), (3, 5), (9, 10)])
+    ((0, 7), (9, 10))
+    """
+    found: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], stop)
+        else:
+            found.append((start, stop))
+    return tuple(found)
+
+
+def shared(some: Ranges, others: Ranges) -> Ranges:
+    """The numbers that are in both; each is as `joined` gives it.
+
+    >>> shared(((0, 5), (8, 9)), ((3, 8), (8, 12)))
+    ((3, 5), (8, 9))
+    """
+    found, reached = [], -1
+    for start, stop in sorted([*some, *others]):
+        if start < reached:
+            found.append((start, min(stop, reached)))
+        reached = max(reached, stop)
+    return tuple(found)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.checks.queues.unit_check import QueueRun, UnitDifference, joined
+from mqindex.rocketmq.checks.queues.unit_check import QueueRun, UnitDifference
 from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
-from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, fits_hole
+from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, Ranges, fits_hole, joined, shared
 
 _MAX_LISTED = 20
 _MAX_NAMED = 5
@@ -19,12 +19,14 @@ _MAX_NAMED = 5
 
 @dataclass(slots=True)
 class ExpectedUnits:
-    """`ranges`: the places of all units, ascending; the counts as in `QueueRun`."""
+    """`ranges`: the places of the units but for the late ones; the others as in `QueueRun`."""
 
     units: int = 0
     next: int = -1
     last_end: int = 0
-    ranges: tuple[tuple[int, int], ...] = ()
+    ranges: Ranges = ()
+    late: Ranges = ()
+    named: Ranges = ()
     scattered: bool = False
     absent: int = 0
     wrong: int = 0
@@ -32,12 +34,11 @@ class ExpectedUnits:
     tag_hashes: int = 0
     differences: tuple[UnitDifference, ...] = ()
     oddities: Oddities = NO_ODDITIES
-    late: tuple[int, ...] = ()
 
     @property
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """`ranges`; joined to one where they are too many to be kept."""
-        return ((self.ranges[0][0], max(self.next, self.ranges[-1][1])),) if self.scattered else self.ranges
+    def places(self) -> Ranges:
+        """Those of all units, ascending; some that have none are among them where `scattered`."""
+        return joined([*self.ranges, *self.late])
 
     def take(self, run: QueueRun) -> None:
         """The units of the next split."""
@@ -51,18 +52,20 @@ class ExpectedUnits:
         self.units += run.units
         if run.next >= 0:
             self.next, self.last_end = run.next, run.last_end
-        self.ranges = tuple(joined([*self.ranges, *run.ranges]))
+        self.ranges = joined([*self.ranges, *run.ranges])
+        self.late = joined([*self.late, *run.late])
+        self.named += run.named
         self.scattered |= run.scattered
         self.absent += run.absent
         self.wrong += run.wrong
         self.wrong_ext += run.wrong_ext
         self.tag_hashes += run.tag_hashes
-        self.late += run.late
         self.differences += run.differences[: _MAX_LISTED - len(self.differences)]
 
     def _forget(self) -> None:
         self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
-        self.ranges, self.differences, self.late, self.scattered = (), (), (), False
+        self.ranges = self.late = self.named = ()
+        self.differences, self.scattered = (), False
 
     def findings(self, path: str) -> list[Finding]:
         """Everything that differs in the queue whose directory is `path`."""
@@ -91,18 +94,14 @@ class ExpectedUnits:
 
     def _served_twice(self, path: str) -> list[Finding]:
         """Units of later messages with the queue offsets of earlier ones: consumers get these as long as they stay."""
-        later = [one for one in self.differences if one.field == "phy_offset" and one.got in self.late]
-        if not later:  # not known, where more units differ than are listed and some are of later messages
-            unlisted = self.late and self.wrong > sum(one.field is not None for one in self.differences)
-            got = f"perhaps later messages in some of {plural(self.wrong, 'unit')} that differ"
-            return [catalogue.OFFSETS_SERVED_TWICE.finding(path, got=got)] if unlisted else []
-        offsets, phy_offsets = [one.queue_offset for one in later], [one.got for one in later]
-        more, also = self.wrong > len(later), ", ..." if len(later) > _MAX_NAMED else ""
-        count = f"{'at least ' * more}{plural(len(later), 'later message')}"
-        some = ", ".join(map(str, phy_offsets[:_MAX_NAMED])) + also
-        got = f"{count} at queue offsets {offsets[0]} to {offsets[-1]}, phy offsets {some}"
-        expected = f"the earlier ones, phy offset {later[0].expected} first"
-        return [catalogue.OFFSETS_SERVED_TWICE.finding(path, expected=expected, got=got)]
+        again = shared(self.ranges, self.late)
+        if not again:
+            return []
+        count = plural(sum(stop - start for start, stop in again), "later message")
+        named = [one for one in self.named if any(start <= one[0] < stop for start, stop in again)][:_MAX_NAMED]
+        some = "".join(f"; queue offset {place}: phy offset {at}" for place, at in named)
+        got = f"{'up to ' * self.scattered}{count} at queue offsets {again[0][0]} to {again[-1][1] - 1}{some}"
+        return [catalogue.OFFSETS_SERVED_TWICE.finding(path, expected="the earlier messages", got=got)]
 
     def _other(self, path: str) -> list[Finding]:
         found = []

@@ -34,7 +34,7 @@ from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.queue.queue_units import are_blank
-from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, UnitPlaces, stretches
+from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, Ranges, UnitPlaces, joined, stretches
 
 Array = npt.NDArray[Any]
 ExtReader = Callable[[QueueName, Array], tuple[Array, Array]]
@@ -65,8 +65,9 @@ class QueueRun:
 
     `first`: the queue offset of its first unit, `phy_offset` of that message; `next`: the place after its last unit,
     `last_end`: the end of the message placed last. `ranges`: the places of its units, [start, stop) each, ascending;
-    `scattered`: too many, some are left out. `absent`, `wrong` and `wrong_ext` count units, `tag_hashes` those of the
-    schedule topic that have a tag's hash in place of the time of delivery; `differences`: the first of them.
+    `late`: those that late units have, `named`: the first of them, (queue offset, phy offset). `scattered`: too many
+    ranges, they are joined to one. `absent`, `wrong` and `wrong_ext` count units, `tag_hashes` those of the schedule
+    topic that have a tag's hash in place of the time of delivery; `differences`: the first of them.
     `anew`: the topic was created again. `follows`: what came before was known.
     """
 
@@ -77,7 +78,9 @@ class QueueRun:
     phy_offset: int = 0
     next: int = -1
     last_end: int = 0
-    ranges: tuple[tuple[int, int], ...] = ()
+    ranges: Ranges = ()
+    late: Ranges = ()
+    named: Ranges = ()
     scattered: bool = False
     absent: int = 0
     wrong: int = 0
@@ -85,7 +88,6 @@ class QueueRun:
     tag_hashes: int = 0
     differences: tuple[UnitDifference, ...] = ()
     oddities: Oddities = NO_ODDITIES
-    late: tuple[int, ...] = ()  # phy offsets of late units at their own places, the first of them
     anew: bool = False
     follows: bool = False
 
@@ -93,7 +95,8 @@ class QueueRun:
         """The topic was deleted and created again: what was compared so far no longer counts."""
         self.anew = True
         self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
-        self.ranges, self.differences, self.scattered = (), (), False
+        self.ranges = self.late = self.named = ()
+        self.differences, self.scattered = (), False
 
 
 class UnitCheck:
@@ -243,22 +246,33 @@ class _Queue(UnitPlaces):
         self._compare(units)
 
     def _cover(self, start: int, stop: int) -> None:
-        run = self._run
-        run.ranges = tuple(joined([*run.ranges, (start, stop)]))
-        if len(run.ranges) > _RANGES:
-            run.scattered = True
-            run.ranges = run.ranges[:_RANGES]
+        self._run.ranges = self._with(self._run.ranges, start, stop)
+
+    def _with(self, ranges: Ranges, start: int, stop: int) -> Ranges:
+        """These places too."""
+        ranges = joined([*ranges, (start, stop)])
+        if len(ranges) <= _RANGES:
+            return ranges
+        self._run.scattered = True
+        return ((ranges[0][0], ranges[-1][1]),)
 
     def _put_late(self, units: Array) -> int:
-        """Late units that are at their own place filled a hole; the others are repetitions.
+        """Late units that are at their own place filled a hole, or are there in place of earlier ones; the others are
+        repetitions.
 
-        `QueueBuilder` remembers the holes. Here the files show them: holes of the splits before are not known.
+        `QueueBuilder` remembers the holes. Here the files show them: holes of the splits before are not known, so
+        `ExpectedUnits` tells which ones filled a hole.
         """
-        different = self._different(units)
+        different, run = self._different(units), self._run
         for start, stop in stretches(np.diff(different), len(units)):
             if not different[start]:
-                self._run.late += tuple(units["phy_offset"][start:stop][: _MAX_LISTED - len(self._run.late)].tolist())
-                self._put_at(int(units["queue_offset"][start]), units[start:stop])
+                some = units[start:stop]
+                place = int(some["queue_offset"][0])
+                run.late = self._with(run.late, place, place + len(some))
+                named = some[["queue_offset", "phy_offset"]][: _MAX_LISTED - len(run.named)]
+                run.named += tuple(named.tolist())
+                self.units += len(some)
+                self.last_end = int(some["phy_offset"][-1]) + int(some["size"][-1])
         return int(different.sum())
 
     def _different(self, units: Array) -> Array:
@@ -374,18 +388,3 @@ class _Counted(_Queue):
     def put(self, units: Array) -> None:
         self.first = self.first or (int(units["queue_offset"][0]), int(units["phy_offset"][0]))
         self.units += len(units)
-
-
-def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same numbers in as few ranges as possible, ascending.
-
-    >>> joined([(5, 7), (0, 3), (3, 5), (9, 10)])
-    [(0, 7), (9, 10)]
-    """
-    found: list[tuple[int, int]] = []
-    for start, stop in sorted(ranges):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], stop)
-        else:
-            found.append((start, stop))
-    return found
