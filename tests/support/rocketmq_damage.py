@@ -1,4 +1,8 @@
-"""Kinds of damage to a RocketMQ store, each with a name: a function that does it to a copy of the store `basic-493`."""
+"""Kinds of damage to a RocketMQ store, each with a name: a function that does it to a copy of a store.
+
+`DAMAGE` is for the store `basic-493`, `EXT_DAMAGE` for `ipv6-batch-ext-493`, `BATCH_DAMAGE` for one with batch queues
+in files of 460 bytes.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-__all__ = ["DAMAGE"]
+__all__ = ["BATCH_DAMAGE", "DAMAGE", "EXT_DAMAGE"]
 
 Damage = Callable[[Path], object]
 
@@ -95,6 +99,8 @@ _PLAIN: Final[dict[str, Damage]] = {
     "checkpoint: cut": lambda store: _cut(store / "checkpoint", 7),
     "checkpoint: directory": lambda store: _instead(store / "checkpoint"),
     "abort.bak: directory": lambda store: _new(store / "abort.bak"),
+    "abort: directory": lambda store: _new(store / "abort"),
+    "abort: not empty": lambda store: _new(store / "abort", b"?"),
     "lock: directory": lambda store: _instead(store / "lock"),
     "config: a file": lambda store: _instead(store / "config", b"x"),
     "config: offsets": lambda store: (store / "config" / "delayOffset.json").write_text("{"),
@@ -112,3 +118,54 @@ _PLAIN: Final[dict[str, Damage]] = {
     "log: cut": lambda store: _cut(store / _LOG / f"{65536:020d}", 40_000),
 }
 DAMAGE: Final = _PLAIN | {f"{name}, killed": _abort(damage) for name, damage in _PLAIN.items()}
+
+
+def _ext(store: Path, name: str = "1") -> Path:
+    return sorted((store / "consumequeue_ext" / "NetTopic" / name).iterdir())[0]
+
+
+_EXT: Final[dict[str, Damage]] = {
+    "ext: nothing": lambda store: None,
+    "ext: all lost": lambda store: shutil.rmtree(store / "consumequeue_ext"),
+    "ext: of a queue": lambda store: shutil.rmtree(_ext(store).parent),
+    "ext: first lost": lambda store: _ext(store).unlink(),
+    "ext: cut": lambda store: _cut(_ext(store), 100),
+    "ext: empty": lambda store: _cut(_ext(store), 0),
+    "ext: zeros": lambda store: _write(_ext(store), 0, bytes(840)),
+    "ext: noise": lambda store: _write(_ext(store), 0, b"\xa5" * 840),
+    "ext: a byte": lambda store: _write(_ext(store), 50, b"\xa5"),
+    "ext: swapped": lambda store: _swap(_ext(store), _ext(store, "2")),
+    "ext: stranger": lambda store: _new(_ext(store).parent / "notes.txt", b"mine"),
+    "ext: directory": lambda store: _new(_ext(store).parent / "old"),
+    "ext: a file": lambda store: _instead(store / "consumequeue_ext", b"?"),
+    "ext: of no queue": lambda store: _new(store / "consumequeue_ext" / "Nobody" / "0" / _FIRST, bytes(840)),
+    "ext: address": lambda store: _write(_queue(store, "NetTopic/1") / _FIRST, 12, b"\x80" + bytes(6) + b"\x33"),
+    "ext: units lost": lambda store: shutil.rmtree(_queue(store, "NetTopic/1")),
+}
+EXT_DAMAGE: Final = _EXT | {f"{name}, killed": _abort(damage) for name, damage in _EXT.items()}
+
+
+def _batch(store: Path, number: int = 0, queue: str = "0") -> Path:
+    return sorted((store / "batchconsumequeue" / "Batched" / queue).iterdir())[number]
+
+
+_BATCH: Final[dict[str, Damage]] = {
+    "batch: nothing": lambda store: None,
+    "batch: all lost": lambda store: shutil.rmtree(store / "batchconsumequeue"),
+    "batch: of a queue": lambda store: shutil.rmtree(_batch(store).parent),
+    "batch: first lost": lambda store: _batch(store).unlink(),
+    "batch: last lost": lambda store: _batch(store, -1).unlink(),
+    "batch: cut": lambda store: _cut(_batch(store), 100),
+    "batch: empty": lambda store: _cut(_batch(store, -1), 0),
+    "batch: zeros": lambda store: _write(_batch(store), 0, bytes(460)),
+    "batch: last zeros": lambda store: _write(_batch(store, -1), 0, bytes(460)),
+    "batch: noise": lambda store: _write(_batch(store), 46, b"\xa5" * 46),
+    "batch: swapped": lambda store: _swap(_batch(store), _batch(store, queue="1")),
+    "batch: stranger": lambda store: _new(_batch(store).parent / "notes.txt", b"mine"),
+    "batch: directory": lambda store: _new(_batch(store).parent / "old"),
+    "batch: a file": lambda store: _instead(store / "batchconsumequeue", b"?"),
+    "batch: ordinary queue beside": lambda store: _new(_queue(store, "Batched/0") / _FIRST, b"\1" * 400),
+    "batch: topics lost": lambda store: (store / "config" / "topics.json").unlink(),
+    "batch: log hole": lambda store: _write(store / _LOG / _FIRST, 1000, bytes(400)),
+}
+BATCH_DAMAGE: Final = _BATCH | {f"{name}, killed": _abort(damage) for name, damage in _BATCH.items()}

@@ -12,8 +12,9 @@ from mqindex.report import Report
 from mqindex.rocketmq import repair, verify
 from tests.support.golden import case
 from tests.support.kafka_log_dir import ONE
-from tests.support.rocketmq_damage import DAMAGE
+from tests.support.rocketmq_damage import BATCH_DAMAGE, DAMAGE, EXT_DAMAGE
 from tests.support.tree import contents
+from tests.unit import test_batch_queues as batches
 
 PAIRS = [
     ("index: noise", "queue: lost"),
@@ -55,6 +56,21 @@ def test_of_every_damage(name: str, version: str, tmp_path: Path) -> None:
     store = case("basic-493").unpack(tmp_path)
     DAMAGE[name](store)
     check(store, **how(version))
+
+
+@pytest.mark.parametrize("name", EXT_DAMAGE)
+def test_of_every_damage_to_extension_files(name: str, tmp_path: Path) -> None:
+    chosen = case("ipv6-batch-ext-493")
+    store = chosen.unpack(tmp_path)
+    EXT_DAMAGE[name](store)
+    check(store, engine=ONE, broker_version="4.9.3", config=chosen.truth["config"])
+
+
+@pytest.mark.parametrize("name", BATCH_DAMAGE)
+def test_of_every_damage_to_batch_queues(name: str, tmp_path: Path) -> None:
+    store = batches.make_store(tmp_path / "store", batches.mixed())
+    BATCH_DAMAGE[name](store)
+    check(store, engine=ONE, broker_version="5.5.1", config=batches.CONFIG)
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
