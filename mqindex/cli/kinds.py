@@ -24,10 +24,15 @@ _MOST_NAMED, _KIND = 4, "; --kind says what it is"  # kinds in one sentence
 
 def kind_of(path: str) -> str | None:
     """The kind of what `path` names; None: none that we know. `FileNotFoundError` where there is nothing."""
+    from mqindex.kafka import kinds as kafka  # here: a command that knows the kind does without
+
     if os.path.isdir(path):
-        return rocketmq_kinds.kind_of_directory(path) or kafka_kinds.kind_of_directory(path)
-    named = kafka_kinds.kind_of_name(path)
-    return named or rocketmq_kinds.kind_of_file(path) or kafka_kinds.kind_of_content(path)
+        return rocketmq_kinds.kind_of_directory(path) or kafka.kind_of_directory(path)
+    return (
+        kafka.kind_of_name(path)
+        or rocketmq_kinds.kind_of_file(path)
+        or (kafka_kinds.SEGMENT if kafka.begins_with_batch(path) else None)
+    )
 
 
 def require_kind(path: str, forced: str | None, *expected: str) -> str:

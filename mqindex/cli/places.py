@@ -62,7 +62,8 @@ def _ways(path: str) -> list[str]:
 def _whose(place: str, *, above: bool) -> str | None:
     """What is a broker's there, in words. `above`: a result would be in it, and not take its place."""
     # Here, as most commands write nothing.
-    from mqindex.kafka.partition.log_dir import is_partition, list_partitions, partition_name
+    from mqindex.kafka.kinds import is_log_dir, is_partition, partition_name
+    from mqindex.kafka.partition.log_dir import list_partitions
 
     root, name = os.path.split(place)
     if is_part(name) and _is_root(root):
@@ -71,8 +72,9 @@ def _whose(place: str, *, above: bool) -> str | None:
     try:
         if partition_name(place) is not None and is_partition(place) and not all(one.endswith(_BUILT) for one in names):
             return KINDS[kafka_kinds.PARTITION]
-        own = any(os.path.isfile(os.path.join(place, one)) for one in names & kafka_kinds.OF_LOG_DIR)
-        if above and (own or (".lock" in names and any(is_partition(one.path) for one in list_partitions(place)))):
+        if above and (
+            is_log_dir(place) or (".lock" in names and any(is_partition(one.path) for one in list_partitions(place)))
+        ):
             return KINDS[kafka_kinds.LOG_DIR]
         # A commit log may be in any place; beside its files a broker would stumble over others.
         of_log = all(_is_log_name(one) or one == "lost+found" or one.startswith(".") for one in names)

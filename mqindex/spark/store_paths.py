@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from mqindex.errors import BadMagicError, FileStateError, MQIndexError
 from mqindex.files import disk
-from mqindex.kafka.partition.log_dir import is_partition
+from mqindex.kafka.kinds import is_partition
 from mqindex.kafka.partition.survey import partitions_at
 from mqindex.rocketmq.kinds import beginning_of
 from mqindex.rocketmq.log.dledger import refuse_entries_beside

@@ -18,8 +18,8 @@ from mqindex.health import a_day
 
 if TYPE_CHECKING:
     from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
+    from mqindex.kafka.kinds import PartitionDirectory
     from mqindex.kafka.log.segment_files import SegmentFiles
-    from mqindex.kafka.partition.log_dir import PartitionDirectory
     from mqindex.kafka.partition.partition_files import PartitionFiles
 
 Facts = dict[str, Any]
@@ -117,9 +117,10 @@ def _part(path: str, facts: Callable[[str], Facts]) -> Facts | None:
 
 
 def _partition(path: str) -> Facts:
-    from mqindex.kafka.partition import log_dir, partition_files
+    from mqindex.kafka.kinds import is_partition
+    from mqindex.kafka.partition import partition_files
 
-    if not log_dir.is_partition(path):
+    if not is_partition(path):
         raise Trouble(f"{path} is no partition: expected segments, as 00000000000000000000.log")
     return partition_files.while_files_go(path, partial(_of_partition, path))
 

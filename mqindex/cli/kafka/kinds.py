@@ -1,12 +1,8 @@
-"""Which of Kafka's files and directories a path is."""
+"""The kinds of Kafka's files and directories, in words; `mqindex.kafka.kinds` says which one a path is."""
 
 from __future__ import annotations
 
-import os
-import re
 from typing import Final
-
-from mqindex.files.reading.regular import reading
 
 LOG_DIR: Final = "log-dir"
 PARTITION: Final = "partition"
@@ -28,47 +24,3 @@ KINDS: Final = {
 OF_SEGMENT: Final = (SEGMENT, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 DUMPED: Final = (PARTITION, *OF_SEGMENT, SNAPSHOT)
 FILES: Final = {*OF_SEGMENT, SNAPSHOT}
-
-_EXTENSIONS = {
-    "log": SEGMENT,
-    "index": OFFSET_INDEX,
-    "timeindex": TIME_INDEX,
-    "txnindex": TRANSACTION_INDEX,
-    "snapshot": SNAPSHOT,
-}
-_NAME = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap))?")
-OF_LOG_DIR: Final = {
-    ".kafka_cleanshutdown",
-    "cleaner-offset-checkpoint",
-    "log-start-offset-checkpoint",
-    "meta.properties",
-    "recovery-point-offset-checkpoint",
-    "replication-offset-checkpoint",
-}
-
-
-def kind_of_directory(path: str) -> str | None:
-    """The kind of a directory, by what is in it; None: none of ours."""
-    from mqindex.kafka.partition.log_dir import is_partition, list_partitions
-
-    if is_partition(path):
-        return PARTITION
-    if any(os.path.isfile(os.path.join(path, name)) for name in OF_LOG_DIR):
-        return LOG_DIR
-    return LOG_DIR if any(is_partition(named.path) for named in list_partitions(path)) else None
-
-
-def kind_of_name(path: str) -> str | None:
-    """The kind of a file that has the name of a segment's; None: its name does not show it."""
-    name = os.path.basename(path)
-    if not _NAME.fullmatch(name):
-        return None
-    with reading(path):  # raises if it cannot be read
-        return _EXTENSIONS[name.split(".")[1]]
-
-
-def kind_of_content(path: str) -> str | None:
-    """The kind of a file that begins with a whole batch; None: none of ours."""
-    from mqindex.kafka.kinds import begins_with_batch  # here: a command for RocketMQ does without
-
-    return SEGMENT if begins_with_batch(path) else None

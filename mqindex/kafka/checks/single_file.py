@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -22,6 +21,7 @@ from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, Replay
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.segment_indexes import check_alone
 from mqindex.kafka.checks.transaction_check import check_transactions_alone
+from mqindex.kafka.kinds import SegmentName, segment_name
 from mqindex.kafka.layout import IndexKind, base_offset_of
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -31,7 +31,6 @@ from mqindex.kafka.partition.partition_files import PartitionFiles, list_segment
 from mqindex.kafka.partition.producer_state import read_snapshot
 from mqindex.kafka.partition.survey import Order, Partition, Survey, surveyed_partition, was_cleanly_closed
 
-_NAME: Final = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex)((?:\.(?:deleted|cleaned|swap))?)", re.ASCII)
 _WITH_TRANSACTIONS: Final = ("log", IndexKind.TRANSACTION)
 
 
@@ -53,7 +52,7 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
     segments = known.segments if files in known.segments else (*before, files)
     first = number = segments.index(files)
     start = log_start_offset(home)
-    if name and name[1] in _WITH_TRANSACTIONS:
+    if name and name.ending in _WITH_TRANSACTIONS:
         first = 0 if from_start else _first_needed(segments, number, known.snapshots, start)
     needed = known._replace(segments=segments[first : number + 1])
     closed = was_cleanly_closed(home, was_clean(os.path.dirname(home)))
@@ -64,12 +63,13 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
     return Survey(path, os.path.dirname(home), True, order.options, (partition,), findings, path)
 
 
-def _name_of(path: str) -> re.Match[str] | None:
-    """A segment's name: its ending, and what follows that; None: perhaps a log that was copied."""
-    return _NAME.fullmatch(os.path.basename(path))
+def _name_of(path: str) -> SegmentName | None:
+    """What the name says of a log or an index; None: perhaps a log that was copied."""
+    name = segment_name(path)
+    return None if name is None or name.ending == "snapshot" else name
 
 
-def _segment_of(path: str, name: re.Match[str] | None, known: PartitionFiles) -> SegmentFiles | None:
+def _segment_of(path: str, name: SegmentName | None, known: PartitionFiles) -> SegmentFiles | None:
     """The segment that a file is of: one that a broker would serve, else what has such a name; None: it has no log."""
     if name is None:
         return SegmentFiles(_first_offset(path), path)
@@ -77,7 +77,7 @@ def _segment_of(path: str, name: re.Match[str] | None, known: PartitionFiles) ->
         if path in files.paths:
             return files
     base = base_offset_of(path)
-    log, *indexes = (os.path.join(known.directory, f"{base:020d}.{kind}{name[2]}") for kind in ("log", *IndexKind))
+    log, *indexes = (os.path.join(known.directory, f"{base:020d}.{kind}{name.after}") for kind in ("log", *IndexKind))
     there = {kind: index for kind, index in zip(IndexKind, indexes, strict=True) if disk.is_file(index)}
     return SegmentFiles(base, log, there) if disk.is_file(log) else None
 
@@ -157,7 +157,7 @@ def _narrowed(diagnosis: Diagnosis, path: str) -> Diagnosis:
 def _kinds(path: str) -> set[IndexKind]:
     """Which indexes of its segment are reported with a file."""
     name = _name_of(path)
-    return set() if name is None else set(IndexKind) if name[1] == "log" else {IndexKind(name[1])}
+    return set() if name is None else set(IndexKind) if name.ending == "log" else {IndexKind(name.ending)}
 
 
 # ---- an index without a log

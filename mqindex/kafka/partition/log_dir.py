@@ -3,47 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
-from typing import Any, Final, Literal, NamedTuple
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
-from mqindex.files.entries import leads_to_directory, leads_to_file
+from mqindex.kafka.kinds import CLEAN, PartitionDirectory, directories_in, is_brokers, is_partition, partition_name
 
-SEGMENT_FILE: Final = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)", re.ASCII)
-"""The name of a segment's file."""
-OTHER_FILES: Final = frozenset(("leader-epoch-checkpoint", "partition.metadata", "quorum-state"))
-"""What else a broker puts into a partition."""
-METADATA_LOG: Final = "__cluster_metadata-0"
-"""The directory of the log that brokers with KRaft keep the cluster's metadata in."""
-
-_PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.\S+-(?P<state>delete|future|stray))?", re.ASCII)
 _MOST_NAMED = 5
 _CACHE = "remote-log-index-cache"
-_CLEAN = ".kafka_cleanshutdown"
-_OF_A_LOG_DIR = (".lock", "meta.properties", _CLEAN, "recovery-point-offset-checkpoint")
-
-State = Literal["delete", "future", "stray"]
-
-
-class PartitionDirectory(NamedTuple):
-    """A partition of a log dir. `state` None: in use; else "delete", "future" or "stray"."""
-
-    path: str
-    topic: str
-    partition: int
-    state: State | None
 
 
 def list_partitions(log_dir: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
-    """The partitions of a log dir, by topic and number, those in use before others of the same number.
-
-    Notes
-    -----
-    Source: Kafka 4.1.0 `LocalLog.parseTopicPartitionName`: the last dash separates topic and number.
-    """
-    found = [named for path in _directories(log_dir) if (named := partition_name(path)) is not None]
+    """The partitions of a log dir, by topic and number, those in use before others of the same number."""
+    found = [named for path in directories_in(log_dir) if (named := partition_name(path)) is not None]
     return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.state or "", each.path)))
 
 
@@ -56,7 +28,7 @@ def stray_directories(log_dir: str | os.PathLike[str]) -> tuple[str, ...]:
     """
     return tuple(
         path
-        for path in sorted(_directories(log_dir))
+        for path in sorted(directories_in(log_dir))
         if os.path.basename(path) != _CACHE and partition_name(path) is None
     )
 
@@ -85,12 +57,6 @@ def duplicate_directories(partitions: Iterable[PartitionDirectory]) -> list[tupl
     return found
 
 
-def _directories(log_dir: str | os.PathLike[str]) -> list[str]:
-    root = os.fspath(log_dir)
-    with os.scandir(root) as entries:
-        return [os.path.join(root, entry.name) for entry in entries if leads_to_directory(entry)]
-
-
 def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
     """`directory` itself where it is a partition, else the partitions in it. A partition may have any name."""
     root = os.path.abspath(directory)
@@ -108,22 +74,6 @@ def named_partition(directory: str | os.PathLike[str]) -> PartitionDirectory:
     return partition_name(root) or PartitionDirectory(root, os.path.basename(root), -1, None)
 
 
-def is_partition(directory: str | os.PathLike[str]) -> bool:
-    """True if there is a file of a segment in it, or one that a broker puts into an empty partition; or nothing, but it
-    has the name of one, and a broker's files lie beside it.
-    """
-    files, others = files_in(os.fspath(directory))
-    if files or others:
-        return any(SEGMENT_FILE.match(name) or name in OTHER_FILES for name in files)
-    path = os.path.abspath(directory)
-    return partition_name(path) is not None and is_brokers(os.path.dirname(path))
-
-
-def is_brokers(log_dir: str) -> bool:
-    """Whether a file is in a directory that a broker puts into its log dir, and nowhere else."""
-    return any(disk.is_there(os.path.join(log_dir, name)) for name in _OF_A_LOG_DIR)
-
-
 def require_partition(directory: str) -> None:
     """`BadMagicError`: it has files or directories, none of them a partition's. An empty one may be a partition."""
     if is_partition(directory) or not os.listdir(directory):
@@ -135,15 +85,6 @@ def require_partition(directory: str) -> None:
         got=f"a log dir, with the partitions in it: {', '.join(found[:_MOST_NAMED])}{more}" if found else "other files",
         hint=f"pass {os.path.join(directory, found[0])}" if found else "pass <log dir>/<topic>-<partition>",
     )  # fmt: skip
-
-
-def partition_name(path: str) -> PartitionDirectory | None:
-    """What a directory's name says; None: it is not a partition's name."""
-    match = _PARTITION.fullmatch(os.path.basename(path))
-    if match is None or int(match["partition"]) >= 2**31:
-        return None
-    state: Any = match["state"]
-    return PartitionDirectory(path, match["topic"], int(match["partition"]), state)
 
 
 def log_dir_of(directory: str | os.PathLike[str]) -> str:
@@ -165,16 +106,6 @@ def places_of(directory: str) -> list[str]:
 
 def was_clean(log_dir: str) -> bool | None:
     """Whether the broker closed the partitions of a log dir; None: it is none, by its files."""
-    if disk.is_there(os.path.join(log_dir, _CLEAN)):
+    if disk.is_there(os.path.join(log_dir, CLEAN)):
         return True
     return False if is_brokers(log_dir) else None
-
-
-def files_in(root: str) -> tuple[set[str], list[str]]:
-    """The names of files, and sorted those of other things."""
-    files: set[str] = set()
-    others: set[str] = set()
-    with os.scandir(root) as entries:
-        for entry in entries:
-            (files if leads_to_file(entry) else others).add(entry.name)
-    return files, sorted(others)

@@ -15,7 +15,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
 from mqindex.files.reading.regular import reading_text
-from mqindex.kafka.partition.log_dir import partition_name
+from mqindex.kafka.kinds import partition_name
 
 Entry = TypeVar("Entry")
 

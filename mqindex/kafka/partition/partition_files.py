@@ -10,13 +10,11 @@ from itertools import chain, zip_longest
 from typing import NamedTuple, TypeVar
 
 from mqindex.files import lock
+from mqindex.kafka.kinds import LOCK, OTHER_FILES, SegmentName, files_in, segment_name
 from mqindex.kafka.layout import MAX_BASE_OFFSET, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.partition.log_dir import OTHER_FILES, SEGMENT_FILE, files_in
 
-_OTHER_NAME = re.compile(r"([+-]?[0-9]+)\.(?:.*\.)?(log|index|timeindex|txnindex|snapshot)", re.ASCII)
-_LONG = range(-(2**63), 2**63)
 _INDEXES = tuple(f".{kind}" for kind in IndexKind)
 _NUMBERED = re.compile(r"([0-9]+)\.", re.ASCII)
 _OTHER_ENDINGS = (".checkpoint", ".checkpoint.deleted", ".checkpoint.part")  # the metadata log's own snapshots
@@ -44,15 +42,6 @@ class PartitionFiles(NamedTuple):
     not_files: tuple[str, ...] = ()
 
 
-class OtherName(NamedTuple):
-    """A file with an offset and a segment's ending, but not of 20 digits and that ending. `meant`: the one that is."""
-
-    path: str
-    offset: int
-    ending: str
-    meant: str
-
-
 # ---- a partition
 
 
@@ -62,7 +51,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
     Notes
     -----
     Source: Kafka 4.1.0 `LogLoader.load`, whose deletions and renames are only simulated here. A name that makes the
-    broker give up (`notes.log`) is skipped, and one that it takes for another (`30.log`): see `other_names`.
+    broker give up (`notes.log`) is skipped, and one that it takes for another (`30.log`): see `mqindex.kafka.kinds`.
     """
     root = os.fspath(directory)
     names, others = files_in(root)
@@ -70,9 +59,9 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
     segments: dict[int, dict[str, str]] = {}
     skipped = []
     for name in sorted(kept):
-        match = _segment_file(name)
-        if match is not None:
-            segments.setdefault(int(match[1]), {})[match[2]] = os.path.join(root, kept[name])
+        named = _segment_file(name)
+        if named is not None:
+            segments.setdefault(named.base_offset, {})[named.ending] = os.path.join(root, kept[name])
         elif name not in OTHER_FILES and not name.endswith(_OTHER_ENDINGS):
             skipped.append(os.path.join(root, kept[name]))
     bases = [base for base, files in sorted(segments.items()) if "log" in files]
@@ -94,21 +83,6 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
         tuple(skipped),
         tuple(os.path.join(root, name) for name in others if _segment_file(name) or name in OTHER_FILES),
     )
-
-
-def other_names(files: PartitionFiles) -> Iterator[OtherName]:
-    """The files that a broker takes for those of a segment by their names, and does not read.
-
-    Notes
-    -----
-    Source: Kafka 4.1.0 `LogLoader.loadSegmentFiles`, `LogFileUtils.offsetFromFileName`: a log's offset is the number
-    before the first dot, but the file that is opened, and made where there is none, has 20 digits in its name.
-    """
-    for path in files.skipped:
-        match = _OTHER_NAME.fullmatch(os.path.basename(path))
-        if match is not None and (offset := int(match[1])) in _LONG:
-            name = f"{'-' if offset < 0 else ''}{abs(offset):020d}.{match[2]}"
-            yield OtherName(path, offset, match[2], os.path.join(files.directory, name))
 
 
 def while_files_go(directory: str, use: Callable[[PartitionFiles], Result]) -> Result:
@@ -140,9 +114,9 @@ def _swapped(root: str, names: set[str]) -> tuple[dict[str, str], set[str]]:
     gone |= cleaned
     swaps -= gone
     logs = [
-        SegmentFiles(int(match[1]), os.path.join(root, name))
+        SegmentFiles(named.base_offset, os.path.join(root, name))
         for name in swaps
-        if (match := _segment_file(name.removesuffix(".swap"))) is not None and match[2] == "log"
+        if (named := _segment_file(name.removesuffix(".swap"))) is not None and named.ending == "log"
     ]
     low = min((files.base_offset for files in logs), default=0)
     high = max(map(_next_offset, logs), default=0)
@@ -162,9 +136,9 @@ def _next_offset(files: SegmentFiles) -> int:
         return segment.next_offset
 
 
-def _segment_file(name: str) -> re.Match[str] | None:
-    match = SEGMENT_FILE.fullmatch(name)
-    return None if match is None or int(match[1]) > MAX_BASE_OFFSET else match
+def _segment_file(name: str) -> SegmentName | None:
+    found = segment_name(name)
+    return None if found is None or found.after or found.base_offset > MAX_BASE_OFFSET else found
 
 
 def _number(name: str) -> int | None:
@@ -186,7 +160,7 @@ def hold_lock(log_dir: str | os.PathLike[str]) -> AbstractContextManager[None]:
     -----
     Source: Kafka 4.1.0 `LogManager.lockLogDirs`.
     """
-    return lock.hold(os.path.join(os.fspath(log_dir), ".lock"), create=False)
+    return lock.hold(os.path.join(os.fspath(log_dir), LOCK), create=False)
 
 
 @contextmanager

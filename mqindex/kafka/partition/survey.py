@@ -20,23 +20,22 @@ from mqindex.errors import BadMagicError, MQIndexError
 from mqindex.files import disk
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.index_entries import read_entries
+from mqindex.kafka.kinds import (
+    METADATA_LOG,
+    OtherName,
+    PartitionDirectory,
+    is_brokers,
+    is_partition,
+    other_name,
+    partition_name,
+)
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import PartitionOptions
-from mqindex.kafka.partition.log_dir import (
-    METADATA_LOG,
-    PartitionDirectory,
-    is_brokers,
-    is_partition,
-    linked_partitions,
-    log_dir_of,
-    partition_name,
-    partitions_of,
-    was_clean,
-)
+from mqindex.kafka.partition.log_dir import linked_partitions, log_dir_of, partitions_of, was_clean
 from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offsets, recovery_points
-from mqindex.kafka.partition.partition_files import OtherName, PartitionFiles, other_names, while_files_go
+from mqindex.kafka.partition.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.partition.producer_state import OpenTransactions, loaded_state, open_transactions_at
 from mqindex.report import Finding, Report, Value
 
@@ -258,7 +257,7 @@ def _findings(files: PartitionFiles) -> list[Finding]:
         for path in files.not_files
         if (ending := path.rpartition(".")[2]) in _NOT_FILES and disk.exists(path)  # else deleted meanwhile
     ]
-    found += map(_other_name, other_names(files))
+    found += map(_other_name, filter(None, map(other_name, files.skipped)))
     found += [
         catalogue.SEGMENT_SWAPPING.finding(segment.log)
         for segment in files.segments

@@ -84,7 +84,7 @@ def _offsets(directory: str, timestamps: pa.Array) -> pa.Array:
 def _opened(directory: str, state: Any) -> PartitionLog:
     """One opened log per worker process for each state of a partition."""
     from mqindex.kafka import PartitionLog
-    from mqindex.kafka.partition.log_dir import is_partition
+    from mqindex.kafka.kinds import is_partition
 
     if not is_partition(directory):
         raise ValueError(f"directory: expected a Kafka partition's, got {directory}")

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from mqindex.errors import BadMagicError
+from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.layout import base_offset_of
-from mqindex.kafka.partition.log_dir import PartitionDirectory
 from mqindex.kafka.partition.partition_files import while_files_go
 from mqindex.kafka.partition.survey import partitions_at
 
