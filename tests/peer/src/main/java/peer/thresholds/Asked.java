@@ -1,6 +1,7 @@
 package peer.thresholds;
 
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
@@ -49,6 +50,9 @@ public final class Asked {
             case "setting":
                 setting(rest[0], rest[1], rest[2]);
                 break;
+            case "frames":
+                frames(Integer.parseInt(rest[0]));
+                break;
             case "properties":
                 String text = MessageDecoder.messageProperties2String(Collections.singletonMap("KEYS", "k"));
                 answer(text.length() + " characters");
@@ -90,6 +94,21 @@ public final class Asked {
             answer("[" + asked.invoke(config) + "]");
         } catch (NoSuchMethodException absent) {
             answer("no " + getter);
+        }
+    }
+
+    /** The longest frame that the encoder of 4.9 takes, where messages may have bodies of so many bytes. */
+    private static void frames(int maxMessageSize) throws Exception {
+        Class<?> type = Class.forName("org.apache.rocketmq.store.CommitLog$MessageExtEncoder");
+        Constructor<?> constructor = type.getDeclaredConstructor(int.class);
+        constructor.setAccessible(true);
+        Object encoder = constructor.newInstance(maxMessageSize);
+        try {
+            Field limit = type.getDeclaredField("maxMessageSize");
+            limit.setAccessible(true);
+            answer(limit.getInt(encoder) + " bytes");
+        } catch (NoSuchFieldException absent) {
+            answer("no limit");
         }
     }
 

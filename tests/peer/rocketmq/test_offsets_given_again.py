@@ -1,0 +1,75 @@
+"""A broker that lost the end of a queue gives queue offsets again: what consumers get, before and after a repair."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mqindex.errors import FileStateError
+from mqindex.rocketmq import repair, verify
+from tests.peer.rocketmq.broker import Broker, Peer
+from tests.peer.rocketmq.client import Outgoing, Receipt
+
+TOPIC, OTHER = "Again", "Other"
+FIRST, LATER, KEPT = 150, 20, 100  # KEPT: units of a file of a queue
+
+
+def send(broker: Broker, topic: str, name: str, count: int) -> list[Receipt]:
+    messages = [Outgoing(topic, b"%s %d" % (name.encode(), i), 0, keys=f"{name}-{i}") for i in range(count)]
+    sent = [broker.client.send(message) for message in messages]
+    broker.client.wait_for_key(topic, f"{name}-{count - 1}")
+    return sent
+
+
+def consumed(broker: Broker) -> list[tuple[int, bytes]]:
+    """What a consumer gets of the queue from a broker that starts on its store: queue offsets and bodies."""
+    broker.launch()
+    broker.wait_until_ready([TOPIC])
+    try:
+        return [(one.queue_offset, one.body) for one in broker.client.consume(TOPIC, broker.name, 0)]
+    finally:
+        broker.stop()
+
+
+def test_a_repair_gives_consumers_what_a_broker_builds_from_nothing(
+    peers: dict[str, Peer], version: str, proven: Callable[[str], None]
+) -> None:
+    broker = peers[version].broker("again")
+    broker.launch()
+    broker.wait_until_ready()
+    broker.create_topic(TOPIC, 1)
+    broker.create_topic(OTHER, 1)
+    send(broker, TOPIC, "first", FIRST)
+    send(broker, OTHER, "last", 1)  # so a queue reaches the log's end, and a start dispatches nothing again
+    broker.stop()
+    max((broker.store / "consumequeue" / TOPIC / "0").iterdir()).unlink()
+
+    broker.launch()
+    broker.wait_until_ready([TOPIC])
+    later = send(broker, TOPIC, "later", LATER)
+    broker.stop()
+    assert [one.queue_offset for one in later] == list(range(KEPT, KEPT + LATER))
+    first_bodies = [(i, b"first %d" % i) for i in range(FIRST)]
+    assert consumed(broker) == first_bodies[:KEPT] + [(KEPT + i, b"later %d" % i) for i in range(LATER)]
+
+    options: dict[str, Any] = {"config": broker.conf, "broker_version": version}
+    named = "".join(f"; queue offset {one.queue_offset}: phy offset {one.phy_offset}" for one in later[:5])
+    got = f"{LATER} later messages at queue offsets {KEPT} to {KEPT + LATER - 1}{named}"
+    found = [one for one in verify(broker.store, **options).findings if one.kind == "offsets-served-twice"]
+    assert [one.got for one in found] == [got]
+    with pytest.raises(FileStateError, match="--replace-served") as refused:
+        repair(broker.store, **options)
+    assert refused.value.got == got
+
+    anew = shutil.copytree(broker.store, broker.home / "anew")
+    shutil.rmtree(anew / "consumequeue")
+    assert repair(broker.store, replace_served=True, **options).ok
+    repaired = consumed(broker)
+    assert repaired == first_bodies
+    shutil.rmtree(broker.store)
+    anew.rename(broker.store)
+    assert consumed(broker) == repaired
+    proven(f"{LATER} offsets given twice are named; repaired, consumers get what the broker builds from nothing")
