@@ -47,7 +47,8 @@ FRAMES_LIMITED: Final = Rule(
 LONG_TOPICS: Final = Rule("names of topics may have more than 127 bytes", "5.1", None, "MessageVersion")
 TAGS_INDEXED: Final = Rule("TAGS give index entries too (RIP-82)", "5.4", None, "IndexService.buildIndex")
 SYSTEM_TOPICS_DISPATCHED: Final = Rule(
-    # of retry topics; 5.1.1 still does it of schedule topics, and 5.1.4 of system topics
+    # exact for retry topics. As brokers answered and their classes show: 5.1.1 still does it of schedule topics and
+    # rmq_sys_wheel_timer, 5.1.3 and 5.1.4 of the other system topics, 5.2.0 of none
     "multi-dispatch is also of retry, system and schedule topics",
     None, "5.1.1", "DefaultMessageStore.isNeedHandleMultiDispatch, ConsumeQueue",
 )  # fmt: skip
