@@ -75,10 +75,6 @@ COMPACTION_UNLIKE = Kind("compaction-unlike", "warning",
     "not start; others they delete.",
     "whether a broker starts is not known: restore what is missing, or move the queue's directories in compactionLog "
     "and in compactionCq elsewhere")
-COMPACTION_LACKS = Kind("compaction-lacks", "warning",
-    "The own log of a compacted topic lacks messages of the commit log, and its consumers do not get them.",
-    "consumers do not get them: a broker adds what its other queues lack. With consumequeue/ and batchconsumequeue/ "
-    "moved elsewhere it dispatches its whole log again when it starts, and adds these too")
 NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the log has no permission to write a file that a broker opens for writing, so it does not start.",
     "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all")
@@ -366,13 +362,13 @@ QUEUES_ELSEWHERE = Kind("queues-elsewhere", "info",
     "The consume queues are in RocksDB, which is not read.",
     "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written")
 COMPACTION_NOT_COMPARED = Kind("compaction-not-compared", "info",
-    "The store has compacted topics, whose own logs and queues are compared only at their ends.",
-    "consumers of compacted topics (cleanup.policy=COMPACTION) read these files. Only where they end is compared, and "
-    "nothing is written: a broker adds what it dispatches")
+    "The store has compacted topics, whose own logs and queues are not compared.",
+    "consumers of compacted topics (cleanup.policy=COMPACTION) read these files, which only a broker writes: it adds "
+    "what it dispatches, and nothing that its other queues have. Whether messages are missing here is not known")
 COMPACTION_NOT_WRITTEN = Kind("compaction-not-written", "info",
     "The store has compacted topics, whose own logs and queues no rebuild writes.",
     "consumers of compacted topics (cleanup.policy=COMPACTION) read these files, to which a broker adds nothing that "
-    "its queues have: if the rebuilt ones take their place, `mqindex verify` the store before it starts")
+    "its queues have. Where messages may be missing here, let the broker write its queues itself: it adds these too")
 TOPICS_ELSEWHERE = Kind("topics-elsewhere", "info",
     "Topics and groups of consumers are in RocksDB, which is not read.",
     "topics and groups are in RocksDB: whether each queue has the type of its topic, and which groups are behind, is "

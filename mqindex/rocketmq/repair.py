@@ -26,8 +26,9 @@ from mqindex.report import Finding, RepairReport
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
-from mqindex.rocketmq.checks.queues.compaction_lack import CompactionLack
+from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
+from mqindex.rocketmq.checks.start.compaction import compacted_topics
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.checks.wanted_settings import refuse, wanted_settings
 from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
@@ -98,10 +99,10 @@ def repair(
         one.
     FileStateError
         The same for the broker's version, the length of queue files or delay levels; or a batch queue is missing whose
-        topic has none by config/topics.json; or a compacted topic would lack messages for good, which the broker's next
-        start adds as long as the queues lack them too; or the commit log is missing, or what is in the place of the
-        index or the queues is no directory; or a worker of a cluster does not see the files as the others do.
-        Or a repair takes messages out of a queue that consumers get now, and `replace_served` is False.
+        topic has none by config/topics.json; or queues are wrong while the log has messages of compacted topics, which
+        only a broker adds there, as long as its queues lack them too; or the commit log is missing, or what is in the
+        place of the index or the queues is no directory; or a worker of a cluster does not see the files as the
+        others do. Or a repair takes messages out of a queue that consumers get now, and `replace_served` is False.
     RebuildError
         A worker died; nothing was published, or, if it died while files got their places, each is the old or the new
         one.
@@ -278,7 +279,7 @@ def _chosen(engine: Engine, wanted: frozenset[str], seen: StoreDiagnosis) -> _Wr
     refuse(wanted_settings(engine, wrong.index, wrong.queues))
     if wrong.queues is not None:
         _refuse_undeclared(wrong.queues)
-        _refuse_loss(wrong.queues, seen.lacks)
+        _refuse_compacted(engine, wrong.queues, seen.walked)
     return wrong
 
 
@@ -311,16 +312,18 @@ def _refuse_undeclared(queues: QueueDiagnosis) -> None:
             )
 
 
-def _refuse_loss(queues: QueueDiagnosis, lacks: Sequence[CompactionLack]) -> None:
-    """With queues that reach further a broker adds less to compacted topics: their consumers would lose messages."""
-    writes = queues.missing or queues.bad or queues.bad_batches
-    for lack in lacks:
-        if writes and lack.at_stake:
+def _refuse_compacted(engine: Engine, queues: QueueDiagnosis, walked: Walked) -> None:
+    """A broker adds to compacted topics what its queues lack: with repaired ones it might add nothing, for good."""
+    if queues.missing or queues.bad or queues.bad_batches:
+        options = queues.survey.options
+        compacted = run_one(engine, compacted_topics, options, "look at the compacted topics")
+        there = sorted(compacted.intersection(queue.topic for run in walked.runs for queue in run.queues))
+        if there:
             raise FileStateError(
-                "a repair of the queues would keep messages from a compacted topic",
-                path=lack.path,
-                expected="all messages that no queue has yet",
-                got=f"{plural(lack.at_stake, 'message')} fewer",
+                "a repair of the queues may keep messages from compacted topics",
+                path=os.path.join(options.root, "compaction"),
+                expected="queues that only a broker writes",
+                got=f"{plural(len(there), 'compacted topic')} in the log, the first of them {there[0]}",
                 hint="move consumequeue/ and batchconsumequeue/ elsewhere and start the broker, which writes them anew "
                 "and adds the messages; or repair the index only (parts=, --parts index)",
             )

@@ -123,7 +123,6 @@ def findings_of(engine: Engine, diagnosis: StoreDiagnosis) -> list[Finding]:
     """Internal: all that is said of a store, the same by `verify` and by `repair`."""
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
     sides += _sidecar_findings(engine, diagnosis.index.survey)
-    sides += [lack.finding() for lack in diagnosis.lacks]
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
     listed = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
     return of_the_log_as_read(engine, diagnosis.walked, listed)

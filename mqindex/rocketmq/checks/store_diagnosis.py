@@ -20,7 +20,6 @@ from mqindex.rocketmq.checks.check import Checked
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, check_files, conclude
 from mqindex.rocketmq.checks.entry_check import EntryRun, EntryStretch
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
-from mqindex.rocketmq.checks.queues.compaction_lack import CompactionLack, find_lacks
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis, diagnose_queues
 from mqindex.rocketmq.checks.start.log_cut import checks_crc, with_cuts
 from mqindex.rocketmq.checks.start.recovery import NOT_KNOWN, Recovery, recoveries
@@ -33,15 +32,11 @@ from mqindex.rocketmq.pipeline.survey import Survey, survey_again
 
 @dataclass(frozen=True, slots=True)
 class StoreDiagnosis:
-    """What is right and wrong with index and consume queues. `walked`: the log, as it was read for that.
-
-    `lacks`: what compacted topics lack.
-    """
+    """What is right and wrong with index and consume queues. `walked`: the log, as it was read for that."""
 
     index: Diagnosis
     queues: QueueDiagnosis
     walked: Walked
-    lacks: tuple[CompactionLack, ...] = ()
 
 
 def diagnose_store(
@@ -81,7 +76,7 @@ def diagnose_store(
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
     run_one(engine, partial(refuse_entries_after, found.options), _after_end(checked, queues), "look after the log")
     queues = replace(queues, cut=max(one.end for one in reads))
-    return StoreDiagnosis(index, queues, walked, find_lacks(engine, walked, reads))
+    return StoreDiagnosis(index, queues, walked)
 
 
 def _after_end(checked: Sequence[Checked], queues: QueueDiagnosis) -> list[int]:

@@ -20,7 +20,6 @@ from mqindex.rocketmq.checks.start.start_files import Entry, listed
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import subdirectories
-from mqindex.rocketmq.queue.queue_names import QueueName
 
 _LOG, _QUEUES = "compactionLog", "compactionCq"
 _POLICY: Final = "COMPACTION"
@@ -70,21 +69,7 @@ def compacted_topics(options: StoreOptions) -> frozenset[str]:
     if configured:
         compacted = (name for name, config in configured.items() if config.attributes.get("cleanup.policy") == _POLICY)
         return frozenset(compacted)
-    return frozenset(topic for topic, _ in compacted_queues(options))
-
-
-def compacted_queues(options: StoreOptions) -> Iterator[QueueName]:
-    """The queues that have a directory in compactionCq, by whatever name."""
-    for topic in subdirectories(os.path.join(options.root, "compaction", _QUEUES)):
-        for path in subdirectories(topic):
-            number = _queue_id(os.path.basename(path))
-            if number is not None:
-                yield os.path.basename(topic), number
-
-
-def queue_path(options: StoreOptions, name: QueueName) -> str:
-    """A queue's directory in compactionCq."""
-    return os.path.join(options.root, "compaction", _QUEUES, name[0], str(name[1]))
+    return frozenset(map(os.path.basename, subdirectories(os.path.join(options.root, "compaction", _QUEUES))))
 
 
 def compaction_faults(options: StoreOptions) -> Iterator[CompactionFault]:
