@@ -22,7 +22,6 @@ def take_back(
     homes: Sequence[str],
     hold: Callable[[], AbstractContextManager[None]],
     written: Kind,
-    unchecked: Kind,
     *,
     dry_run: bool,
 ) -> RepairReport:
@@ -33,7 +32,6 @@ def take_back(
 
     hold : keeps the broker out meanwhile.
     written : what is reported of a file that was written to after the repair: what goes back has nothing of that.
-    unchecked : what is reported of a backup whose record has no sums.
     dry_run : only check the backups, and say what would be done.
     """
     started = time.perf_counter()
@@ -42,8 +40,7 @@ def take_back(
         found = find_backups(backup, root, homes)
         for path in found:
             require_next(path)
-            if not require_intact(path):
-                report.findings.append(unchecked.finding(path))
+            require_intact(path)
         aside = backup_in([os.path.dirname(path) for path in found])
         for path in found:
             home = os.path.dirname(path)

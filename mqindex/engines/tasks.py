@@ -11,6 +11,7 @@ from mqindex.engines.engine import Cluster
 from mqindex.errors import RebuildError
 from mqindex.files import disk
 from mqindex.files.results import staging
+from mqindex.files.rights import as_owner_of
 
 if TYPE_CHECKING:
     from mqindex.engines.visibility import SeeingEngine
@@ -121,7 +122,7 @@ def _made_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
 def held(engine: Engine, hold: Callable[[str], AbstractContextManager[None]], root: str) -> Iterator[None]:
     """Hold a store for writing; where the driver does not see it, a task checks once that no broker holds it."""
     if _sees(engine, root):
-        with hold(root):
+        with as_owner_of(root), hold(root):
             yield
     else:
         run_one(engine, _try_to_hold, (hold, root), "look for a broker")

@@ -63,35 +63,36 @@ def as_owner_of(path: str, *, reading: bool = False) -> Iterator[None]:
     path : the directory; where it is not there yet, the one above it.
     reading : root also reads with his rights only. Else it reads all, as a source that is closed to him.
     """
-    owner = disk.status(path) or disk.status(os.path.dirname(path))
-    if owner is None or owner.st_uid == 0 or os.geteuid() != 0 or sys.platform != "linux" or _user() != 0:
+    is_root = sys.platform == "linux" and os.geteuid() == 0 == _user()
+    there = (disk.status(path) or disk.status(os.path.dirname(path))) if is_root else None
+    if there is None or there.st_uid == 0:
         yield
         return
-    number = _SETGROUPS.get(platform.machine()) if sys.maxsize > 2**32 else None
+    owner, number = _known(there.st_uid), _SETGROUPS.get(platform.machine()) if sys.maxsize > 2**32 else None
+    by_himself = f"run it as this user: sudo -u {owner.pw_name} mqindex ..."
     if number is None:
-        raise _refused(path, owner.st_uid, f"a machine ({platform.machine()}) on which it is not known how")
+        raise _refused(path, f"a machine on which it is not known how to take them ({platform.machine()})", by_himself)
     for name in _IMPORTED_LATE:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    groups = os.getgroups()
+    groups, his = os.getgroups(), os.getgrouplist(owner.pw_name, owner.pw_gid)
     try:
-        if not _act_as(number, owner.st_uid, *_groups_of(owner.st_uid), reads_all=not reading):
-            raise _refused(path, owner.st_uid, "a process that may not")
-        if reading:
-            _require_way(path)
+        if not _act_as(number, owner.pw_uid, owner.pw_gid, his, reads_all=not reading):
+            raise _refused(path, "a process that may not take them", by_himself)
+        if reading and not _is_reached(path):
+            open_it = "let him enter what is above it (chmod o+x), mount --bind it elsewhere, or chown a copy to root"
+            raise _refused(path, "a directory that he cannot reach", open_it)
         yield
     finally:
         _act_as(number, 0, os.getegid(), groups, reads_all=True)
 
 
-def _groups_of(user: int) -> tuple[int, list[int]]:
-    """A user's own group and all his groups. That of his directory may be another's: setgid gives it to what he makes.
-    Of a user whom the system does not know, the group of the same number."""
+def _known(user: int) -> pwd.struct_passwd:
+    """What the system knows of a user. One whom it does not know has the group of the same number."""
     try:
-        known = pwd.getpwuid(user)
+        return pwd.getpwuid(user)
     except KeyError:
-        return user, [user]
-    return known.pw_gid, os.getgrouplist(known.pw_name, known.pw_gid)
+        return pwd.struct_passwd((f"'#{user}'", "x", user, user, "", "/", ""))
 
 
 def _user() -> int:
@@ -122,26 +123,14 @@ def _read_all(system: ctypes.CDLL) -> None:
         system.capset(header, sets)
 
 
-def _require_way(directory: str) -> None:
+def _is_reached(directory: str) -> bool:
     try:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # said by who looks for what is in it
-            os.listdir(directory)
-    except PermissionError as error:
-        raise FileStateError(
-            "root works here with the rights of the directory's owner, and he cannot reach it",
-            path=directory,
-            hint="let him enter what is above it (chmod o+x), or mount --bind it elsewhere; chown a copy to root",
-        ) from error
+        os.listdir(directory)
+    except OSError as error:
+        return not isinstance(error, PermissionError)  # others are said by who looks for what is in it
+    return True
 
 
-def _refused(directory: str, user: int, got: str) -> FileStateError:
-    try:
-        name = pwd.getpwuid(user).pw_name
-    except KeyError:
-        name = f"'#{user}'"
-    return FileStateError(
-        "root works here with the rights of the directory's owner, and cannot take them",
-        path=directory,
-        got=got,
-        hint=f"run it as this user: sudo -u {name} mqindex ...",
-    )
+def _refused(path: str, got: str, hint: str) -> FileStateError:
+    what = "root works here with the rights of the directory's owner"
+    return FileStateError(what, path=path, got=got, hint=hint)

@@ -412,9 +412,6 @@ LINKED_DIRECTORY = Kind("linked-directory", "warning",
     "The directory of a partition is a link. A broker follows it, a repair of the log dir does not.",
     "no repair begins: move the files into a directory of this name, mount their volume there, or repair the partition "
     "by its own path")
-UNCHECKED_BACKUP = Kind("backup-unchecked", "warning",
-    "The record of a backup has no checksums: an earlier version wrote it, and nothing shows whether its files rotted.",
-    "`mqindex verify` compares the files with the log once they are back")
 
 CATALOGUE: Final = Kind.by_name(globals())
 """Kind -> what is said of it: of each name the usual severity and hint first, then those of other situations."""

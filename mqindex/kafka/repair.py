@@ -91,7 +91,7 @@ def repair(
     with as_owner_of(root, reading=True):
         engine = require_seen(engine, [root])
         if not dry_run:
-            run_one(engine, _refuse_links, root, "look for links")
+            refuse_linked(linked_partitions(root))
         found = run_one(engine, survey, Order(root, options), "look at the files")
         report = start_report(RepairReport(root, dry_run=dry_run), found)
         if dry_run:
@@ -105,11 +105,6 @@ def repair(
     report.batches = sum(segment.log.batches for segment in diagnosis.segments())
     report.seconds = time.perf_counter() - started
     return report
-
-
-def _refuse_links(root: str) -> None:
-    """Before anything behind them is read."""
-    refuse_linked(linked_partitions(root))
 
 
 def _diagnose(engine: Engine, found: Survey, report: RepairReport, *, deep: bool, cut_damaged: bool) -> Diagnosis:
@@ -126,23 +121,20 @@ def undo_repair(
     """Take a repair of a stopped broker's partition or log dir back: its files are again what they were before.
 
     What is in their places now goes to a backup of its own, so that this can be taken back too. Of several repairs the
-    last one is taken back first. The files of the backup are compared with the checksums in its
-    record first.
+    last one is taken back first. The files of the backup are first compared with the checksums in its record.
 
     Parameters
     ----------
     directory : path of a partition or of a log dir.
     backup : `RepairReport.backup`; or a path, of one partition; or a name, of all that have it. Gone afterwards, as its
         files are in place again.
-
     dry_run : only check the backup and say what would be done; write nothing.
 
     Returns
     -------
     RepairReport
         `actions` are what was done, `out_files` what was put back, `backup` the new one, if anything went there.
-        `findings`: a warning for each file that a broker wrote to since; what it wrote is in the new backup only. One
-        more where the backup has no checksums.
+        `findings`: a warning for each file that a broker wrote to since; what it wrote is in the new backup only.
 
     Raises
     ------
@@ -165,6 +157,6 @@ def undo_repair(
     """
     root = os.path.abspath(path_of("directory", directory))
     homes = [one.path for one in partitions_at(root)]
-    _refuse_links(root)
-    hold, kinds = partial(hold_writers, homes, log_dir_of(root)), (catalogue.WRITTEN_SINCE, catalogue.UNCHECKED_BACKUP)
-    return take_back(root, backup, homes, hold, *kinds, dry_run=dry_run)
+    refuse_linked(linked_partitions(root))
+    hold = partial(hold_writers, homes, log_dir_of(root))
+    return take_back(root, backup, homes, hold, catalogue.WRITTEN_SINCE, dry_run=dry_run)

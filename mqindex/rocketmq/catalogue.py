@@ -386,9 +386,6 @@ LINKED_DIRECTORY = Kind("linked-directory", "warning",
     "The directory of a topic or queue is a link, or index or queues are behind one that another user made for root. A "
     "broker follows it, a repair does not.",
     "no repair begins: move the files into a directory of this name, or mount their volume there")
-UNCHECKED_BACKUP = Kind("backup-unchecked", "warning",
-    "The record of a backup has no checksums: an earlier version wrote it, and nothing shows whether its files rotted.",
-    "`mqindex verify` compares the files with the log once they are back")
 
 # ---- the small files
 

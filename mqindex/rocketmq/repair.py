@@ -118,16 +118,10 @@ def repair(
     (False, True, [])
     """
     wanted, order = check_parts(parts), store_options(store, **given)
-    engine = chosen_engine(engine)
     with as_owner_of(order.root, reading=True):
         if not dry_run:
-            run_one(engine, _refuse_links, order.root, "look for links")
+            refuse_linked(stores.linked_directories(order.root))
         return repair_store(order, wanted, deep=deep, dry_run=dry_run, replace_served=replace_served, engine=engine)
-
-
-def _refuse_links(root: str) -> None:
-    """Before anything behind them is read."""
-    refuse_linked(stores.linked_directories(root))
 
 
 def repair_store(
@@ -200,22 +194,19 @@ def undo_repair(
     """Take a repair of a stopped broker's store back: its files are again what and where they were before.
 
     What is in their places goes to a backup of its own, so that this can be taken back too. Of several repairs the
-    last one is taken back first. The files of the backup are compared with the checksums in its
-    record first.
+    last one is taken back first. The files of the backup are first compared with the checksums in its record.
 
     Parameters
     ----------
     store : path of a store's root.
     backup : path or name of the backup in it, `RepairReport.backup`; gone afterwards, as its files are in place again.
-
     dry_run : only check the backup and say what would be done; write nothing.
 
     Returns
     -------
     RepairReport
         `actions` are what was done, `out_files` what was put back, `backup` the new one, if anything went there.
-        `findings`: a warning for each file that a broker wrote to since; what it wrote is in the new backup only. One
-        more where the backup has no checksums.
+        `findings`: a warning for each file that a broker wrote to since; what it wrote is in the new backup only.
 
     Raises
     ------
@@ -238,8 +229,8 @@ def undo_repair(
     """
     options = store_options(store)
     stores.require_store(options.root)
-    hold, kinds = partial(_held_and_swept, options), (catalogue.WRITTEN_SINCE, catalogue.UNCHECKED_BACKUP)
-    return take_back(options.root, backup, [options.root], hold, *kinds, dry_run=dry_run)
+    hold = partial(_held_and_swept, options)
+    return take_back(options.root, backup, [options.root], hold, catalogue.WRITTEN_SINCE, dry_run=dry_run)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def linked_directories(root: str) -> Iterator[str]:
         if is_led_by_another(path):
             yield path
         elif os.path.basename(path) != "index":
-            yield from filter(disk.is_directory, _links(path, 1))
+            yield from (link for link in _links(path, 1) if not disk.is_file(link))
 
 
 def _links(directory: str, depth: int) -> Iterator[str]:

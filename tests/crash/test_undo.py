@@ -30,6 +30,12 @@ UNDO = "mqindex.rocketmq.repair:undo_repair"
 UNDO_KAFKA = "mqindex.kafka.repair:undo_repair"
 
 
+@pytest.fixture
+def tmp_path(seen_by_all: Path) -> Path:
+    """The owner of a store reaches it, and root works with his rights."""
+    return seen_by_all
+
+
 @pytest.fixture(scope="module")
 def runner() -> Iterator[Runner]:
     with Runner() as started:

@@ -7,7 +7,6 @@ temporary name.
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -25,9 +24,7 @@ _PREFIX = "mqindex-backup-"
 
 def backup_in(directories: Iterable[str]) -> str:
     """A name for new backups in all these directories, still unused in each."""
-    name = f"{_PREFIX}{staging.backup_name()}"
-    names = itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2)))
-    homes = list(directories)
+    homes, names = list(directories), staging.names_like(f"{_PREFIX}{staging.backup_name()}")
     return next(each for each in names if not any(disk.exists(os.path.join(home, each)) for home in homes))
 
 

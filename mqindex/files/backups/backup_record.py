@@ -12,7 +12,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from mqindex.errors import FileStateError
@@ -39,7 +39,7 @@ class Record:
     `takes_back`: the backup that this change puts back. `restores`: those that could be put back before that backup was
     made; they can be again after this change.
     `sums`: length of each file that is kept, and BLAKE2b-128 of its blocks that are not all zeros, each after its
-    position; None: the record is of a version that wrote none.
+    position.
     """
 
     number: int
@@ -47,7 +47,7 @@ class Record:
     after: tuple[str, ...] = ()
     takes_back: str | None = None
     restores: tuple[str, ...] = ()
-    sums: Mapping[str, tuple[int, str]] | None = None
+    sums: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The record as its file holds it."""
@@ -65,8 +65,8 @@ def new_record(root: str, changes: Sequence[Entry], takes_back: str | None) -> R
     return Record(number, tuple(changes), tuple(_next(there)), takes_back, restores, sums)
 
 
-def require_intact(backup: str) -> bool:
-    """`FileStateError` where a kept file is not what it was. False: the record has no sums, and nothing shows that.
+def require_intact(backup: str) -> None:
+    """`FileStateError` where a kept file is not what it was.
 
     An interrupted run leaves a name out of the backup: it was not replaced yet, so it has its place as it was; or it is
     back there, where a broker may have written to it since.
@@ -74,7 +74,7 @@ def require_intact(backup: str) -> bool:
     record, (root, name) = read_record(backup), os.path.split(backup)
     tops = [one.name for one in record.changes if one.kept and disk.exists(os.path.join(backup, one.name))]
     goes_back = any(one.takes_back == name for one in recorded(root).values())
-    for file, (length, digest) in (record.sums or {}).items():
+    for file, (length, digest) in record.sums.items():
         is_kept = any(file == top or file.startswith(os.path.join(top, "")) for top in tops)
         path = os.path.join(backup if is_kept else root, file)
         found = _sum(path) if disk.is_file(path) else None
@@ -86,7 +86,6 @@ def require_intact(backup: str) -> bool:
                 got=f"{found[0]} bytes, BLAKE2b {found[1]}" if found and is_kept else "no file",
                 hint="`repair` writes it from the log; other backups are checked with --undo BACKUP --dry-run",
             )
-    return record.sums is not None or not tops
 
 
 def _regular(path: str) -> Iterator[str]:
@@ -169,8 +168,7 @@ def _read(path: str) -> Record:
 def _parsed(fields: Any) -> Record:
     """`ValueError`, `LookupError` or `TypeError` where it is none."""
     changes = tuple(Entry(one["name"], one["kept"]) for one in fields["changes"])
-    given = fields.get("sums")
-    sums = None if given is None else {name: (length, digest) for name, (length, digest) in given.items()}
+    sums = {name: (length, digest) for name, (length, digest) in fields["sums"].items()}
     after, restores = tuple(fields["after"]), tuple(fields["restores"])
     record = Record(fields["number"], changes, after, fields["takes_back"], restores, sums)
     names = [*record.after, *record.restores, *([] if record.takes_back is None else [record.takes_back])]
@@ -179,7 +177,7 @@ def _parsed(fields: Any) -> Record:
         or type(record.number) is not int
         or not all(_inside(one.name) and isinstance(one.kept, bool) for one in changes)
         or not all(isinstance(name, str) for name in names)
-        or not all(_inside(name) for name in sums or ())
+        or not all(_inside(name) for name in sums)
     ):
         raise ValueError
     return record

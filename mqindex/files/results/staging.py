@@ -47,16 +47,17 @@ def backup_name(now: float | None = None) -> str:
 
 def unused(path: str) -> str:
     """`path`, or where that exists (two runs in one second) `path-2` and so on."""
-    return next(name for name in _names(path) if not disk.exists(name))
+    return next(name for name in names_like(path) if not disk.exists(name))
 
 
 def newest(path: str) -> str | None:
     """The last name that `unused` gave here, if it is in use."""
-    names = list(itertools.takewhile(disk.exists, _names(path)))
+    names = list(itertools.takewhile(disk.exists, names_like(path)))
     return names[-1] if names else None
 
 
-def _names(path: str) -> Iterator[str]:
+def names_like(path: str) -> Iterator[str]:
+    """`path`, `path-2`, `path-3` and so on."""
     return itertools.chain([path], (f"{path}-{n}" for n in itertools.count(2)))
 
 
@@ -284,11 +285,13 @@ def sweep(parent: str) -> None:
 
     Without that file they go only when they are empty or old.
     """
-    with os.scandir(parent) as entries:
-        ours = [one.path for one in entries if _NAME.fullmatch(one.name) and one.is_dir(follow_symlinks=False)]
-    for path in ours:
-        with contextlib.suppress(OSError):  # another user's, or being removed
-            _sweep(path)
+    with as_owner_of(parent):
+        ours = [
+            one for one in list(os.scandir(parent)) if _NAME.fullmatch(one.name) and one.is_dir(follow_symlinks=False)
+        ]
+        for one in ours:
+            with contextlib.suppress(OSError):  # another user's, or being removed
+                _sweep(one.path)
 
 
 def _sweep(path: str) -> None:

@@ -138,7 +138,7 @@ def survey(order: Order) -> Survey:
     found = [one for one in partitions_at(root) if single or one.state != "delete"]
     log_dir = log_dir_of(root)
     clean, starts, points = was_clean(log_dir), log_start_offsets(log_dir), recovery_points(log_dir)
-    partitions, findings = [], list(map(_linked, linked_partitions(root)))
+    partitions, findings = [], [catalogue.LINKED_DIRECTORY.finding(path) for path in linked_partitions(root)]
     for one in found:
         start = starts.get(entry_name(one.path), 0)
         closed = was_cleanly_closed(one.path, clean)
@@ -242,10 +242,6 @@ def gone(path: str, segments: Sequence[SegmentFiles], missed: Sequence[SegmentFi
     kind = catalogue.NO_SEGMENT_LEFT if start is None else catalogue.SEGMENTS_GONE
     expected = f"{plural(len(missed), 'segment')}, from offset {missed[0].base_offset} on"
     return [kind.finding(path, expected=expected, got="no files", start=start)]
-
-
-def _linked(path: str) -> Finding:
-    return catalogue.LINKED_DIRECTORY.finding(path, expected="a directory", got=f"a link to {os.readlink(path)}")
 
 
 def _findings(files: PartitionFiles) -> list[Finding]:

@@ -114,7 +114,7 @@ def _survey(options: StoreOptions) -> Survey:
         unclean=store.was_unclean(options.root),
         findings=tuple(
             _no_directories(options)
-            + list(map(_linked, store.linked_directories(options.root)))
+            + [catalogue.LINKED_DIRECTORY.finding(path) for path in store.linked_directories(options.root)]
             + _strays(options.index)
             + _directories(directories)
             + _holes(files, spans)
@@ -304,10 +304,6 @@ def _no_directories(options: StoreOptions) -> list[Finding]:
         for path in (options.index, options.consume_queue, options.batch_consume_queue)
         if disk.exists(path) and not disk.is_directory(path)
     ]
-
-
-def _linked(path: str) -> Finding:
-    return catalogue.LINKED_DIRECTORY.finding(path, expected="a directory", got=f"a link to {os.readlink(path)}")
 
 
 def _strays(directory: str) -> list[Finding]:
