@@ -192,19 +192,12 @@ def _log_dir(path: str) -> Facts:
         with contextlib.suppress(FileNotFoundError):  # deleted, or renamed to be
             segments, size, unindexed = partition_files.while_files_go(named.path, _extent)
             lost.update(unindexed)
-            rows.append(
-                {
-                    "topic": named.topic,
-                    "partition": named.partition,
-                    "state": named.state,
-                    "segments": segments,
-                    "size": size,
-                }
-            )
+            row = {"topic": named.topic, "partition": named.partition, "state": named.state}
+            rows.append({**row, "segments": segments, "size": size})
     duplicates = log_dir.duplicate_directories(found)
     facts: Facts = {
         "lock": lock.state(os.path.join(path, ".lock")),
-        "clean_shutdown": os.path.exists(os.path.join(path, ".kafka_cleanshutdown")),
+        "clean_shutdown": log_dir.was_clean(path) is True,
         "size": sum(row["size"] for row in rows),
         "partitions": rows,
         "strays": [os.path.basename(name) for name in log_dir.stray_directories(path)],
@@ -232,11 +225,6 @@ _FACTS: Final[dict[str, Callable[[str], Facts]]] = {
     kinds.SNAPSHOT: _snapshot,
 }
 
-
-if TYPE_CHECKING:
-    from mqindex.kafka.log.segment_files import SegmentFiles
-    from mqindex.kafka.partition.partition_files import PartitionFiles
-
 _INDEXES = ("index", "timeindex")
 
 
@@ -246,11 +234,13 @@ def unindexed_bytes(segments: Collection[Facts]) -> Counter[str]:
 
 
 def glance_of_partition(facts: Facts, files: PartitionFiles) -> Facts:
-    """What its indexes cover, its open transactions, and how fast it grows."""
+    """What its indexes cover, its open transactions, by what time its oldest segment goes, and how fast it grows."""
+    from mqindex.kafka.log.active_segment import greatest_timestamp
+
     return {
         "unindexed": unindexed_bytes(facts["segments"]),
         "transactions": _transactions(files),
-        "retention_timestamp": _retention(files.segments),
+        "retention_timestamp": _ask(files.segments[:1], greatest_timestamp),
         "rates": _rates(facts, files.segments),
     }
 
@@ -268,7 +258,8 @@ def _transactions(files: PartitionFiles) -> Facts | None:
 
 def _rates(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts | None:
     """Bytes and records a day, between the first time in the first segment and the greatest of the last one."""
-    first, last = _first_time(segments), _last_time(segments)
+    with_records = [one for one in segments if os.path.getsize(one.log)]
+    first, last = _ask(segments[:1], _first_time), _ask(with_records[-1:], _last_time)
     size = a_day(facts["size"], first, last)
     if size is None:
         return None
@@ -281,32 +272,22 @@ def _rates(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts | None:
     }
 
 
-def _retention(segments: Sequence[SegmentFiles]) -> int | None:
-    """By what time the oldest segment is deleted: that of its newest record; without any, that of the file."""
-    from mqindex.kafka import LogSegment
+def _first_time(segment: LogSegment) -> int | None:
+    rows = next(segment.batch_arrays(check_crc=False), None)
+    return None if rows is None or not len(rows) else int(rows["max_timestamp"][0])
+
+
+def _last_time(segment: LogSegment) -> int | None:
     from mqindex.kafka.log.active_segment import greatest_timestamp
 
-    for each in segments[:1]:
-        with contextlib.suppress(MQIndexError), LogSegment.open(each.log, base_offset=each.base_offset) as segment:
-            return greatest_timestamp(segment)
-    return None
+    return greatest_timestamp(segment) if segment.time_index is not None else None
 
 
-def _first_time(segments: Sequence[SegmentFiles]) -> int | None:
+def _ask(segments: Sequence[SegmentFiles], question: Callable[[LogSegment], int | None]) -> int | None:
+    """What one segment answers; None: there is none, or it cannot be read."""
     from mqindex.kafka import LogSegment
 
-    for each in segments[:1]:
+    for each in segments:
         with contextlib.suppress(MQIndexError), LogSegment.open(each.log, base_offset=each.base_offset) as segment:
-            rows = next(segment.batch_arrays(check_crc=False), None)
-            return None if rows is None or not len(rows) else int(rows["max_timestamp"][0])
-    return None
-
-
-def _last_time(segments: Sequence[SegmentFiles]) -> int | None:
-    from mqindex.kafka import LogSegment
-    from mqindex.kafka.log.active_segment import greatest_timestamp
-
-    for each in [one for one in segments if os.path.getsize(one.log)][-1:]:
-        with contextlib.suppress(MQIndexError), LogSegment.open(each.log, base_offset=each.base_offset) as segment:
-            return greatest_timestamp(segment) if segment.time_index is not None else None
+            return question(segment)
     return None
