@@ -28,11 +28,11 @@ _STAGE = "look for the paths"
 class SeeingEngine:
     """An engine each of whose tasks first makes sure that its machine sees what it must, else a `FileStateError`.
 
-    seen : paths, and names by which another machine knows each.
+    known : paths, and names by which another machine knows each.
     """
 
-    def __init__(self, engine: Cluster, seen: Mapping[str, Sequence[str]]) -> None:
-        self.engine, self.seen, self.progress = engine, seen, engine.progress
+    def __init__(self, engine: Cluster, known: Mapping[str, Sequence[str]]) -> None:
+        self.engine, self.known, self.progress = engine, known, engine.progress
 
     def looks(self) -> int:
         """As of the engine."""
@@ -40,7 +40,7 @@ class SeeingEngine:
 
     def sees(self, path: str) -> bool:
         """Whether this process sees a path as the tasks must."""
-        return _is_seen(path, self.seen.get(path, ()))
+        return _is_seen(path, self.known.get(path, ()))
 
     def map(
         self,
@@ -61,18 +61,18 @@ def require_seen(engine: Cluster, paths: Sequence[str]) -> Engine:
     if not looks:
         return engine
     found = [_names_in(paths), *engine.map(_names_in, [tuple(paths)] * looks, name=_STAGE)]
-    seen = {}
-    for path, *known in zip(paths, *found, strict=True):
-        there = [names for names in known if names is not None]
+    known = {}
+    for path, *answers in zip(paths, *found, strict=True):
+        there = [names for names in answers if names is not None]
         if there:
-            seen[path] = known[0] or max(there, key=len)  # this machine's, unless it sees none
-    return _asked(SeeingEngine(engine, seen))
+            known[path] = answers[0] or max(there, key=len)  # this machine's, unless it sees none
+    return _asked(SeeingEngine(engine, known))
 
 
 def require_made(engine: SeeingEngine, paths: Sequence[str]) -> SeeingEngine:
     """Ask every machine; an engine whose tasks also see what was just made in some directories."""
     made = {os.path.dirname(path): [os.path.basename(path)] for path in paths}
-    return _asked(SeeingEngine(engine.engine, {**engine.seen, **made}))
+    return _asked(SeeingEngine(engine.engine, {**engine.known, **made}))
 
 
 def _asked(engine: SeeingEngine) -> SeeingEngine:
@@ -86,18 +86,18 @@ def _nothing(_: None) -> None:
 
 def looking(engine: Engine, stage: Callable[..., Result]) -> Callable[..., Result]:
     """`stage`, which first makes sure of what the engine's tasks must see."""
-    return _Looking(stage, engine.seen) if isinstance(engine, SeeingEngine) else stage
+    return _Looking(stage, engine.known) if isinstance(engine, SeeingEngine) else stage
 
 
 class _Looking:
     """A stage that looks once in each task: there it arrives as a copy that has not looked yet."""
 
-    def __init__(self, stage: Callable[..., Any], seen: Mapping[str, Sequence[str]]) -> None:
-        self.stage, self.seen, self.looked = stage, seen, False
+    def __init__(self, stage: Callable[..., Any], known: Mapping[str, Sequence[str]]) -> None:
+        self.stage, self.known, self.looked = stage, known, False
 
     def __call__(self, *arguments: Any) -> Any:
         if not self.looked:
-            for path, names in self.seen.items():
+            for path, names in self.known.items():
                 if not _is_seen(path, names):
                     raise unseen(socket.gethostname(), path)
             self.looked = True

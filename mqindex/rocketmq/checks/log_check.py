@@ -248,8 +248,8 @@ def _once_dispatched(
     engine: Engine, walked: Walked, checks: Sequence[LogCheck], runs: Sequence[LogRun]
 ) -> Sequence[LogRun]:
     """The runs, checked again for units that a broker had in its log but not yet in the queues, if it is writing."""
-    done, patience = list(runs), Waiting(engine, walked.survey)
-    while patience.waits(_absent(done)):
+    done, waiting = list(runs), Waiting(engine, walked.survey)
+    while waiting.waits(_absent(done)):
         late = [at for at, run in enumerate(done) if _absent([run])]
         again = [_of_queues(checks, done[at], end=walked.end) for at in late]
         for at, looked in zip(late, engine.map(check_split, again, name="check again"), strict=True):

@@ -68,8 +68,8 @@ def diagnose_store(
         look(_by_other_tags(engine, walked, left), newest=False)
     conclusion = partial(conclude, engine, findings=list(walked.findings), reads=reads, split_size=split_size, out=out)
     index = conclusion(walked.survey, checked)
-    patience = Waiting(engine, walked.survey)
-    while patience.waits(_not_yet_indexed(index)):
+    waiting = Waiting(engine, walked.survey)
+    while waiting.waits(_not_yet_indexed(index)):
         look(set(), newest=True)
         index = conclusion(walked.survey, checked)
     index = replace(index, findings=(*index.findings, *find_unknown_tags(engine, index)))

@@ -27,6 +27,7 @@ from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL, SCHEDULE_TOP
 from mqindex.rocketmq.queue.unit_places import joined
 
 _STEP = 4 << 20  # bytes of log; most logs show in the first few messages whether there are tags
+_DEFAULT = "the broker's default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,75 +50,39 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: Collecti
     options = found.options
     unknown = []
     if index and not found.geometry_known:
-        unknown.append(
-            Unknown(
-                catalogue.GEOMETRY_UNKNOWN,
-                "the geometry of the index files",
-                options.index,
-                "the broker's default",
-                f"--hash-slot-num {HASH_SLOT_NUM} --index-num {INDEX_NUM} if the broker runs with its defaults, "
-                "or --broker-conf FILE",
-            )
-        )
+        option = f"--hash-slot-num {HASH_SLOT_NUM} --index-num {INDEX_NUM} if the broker runs with its defaults, or "
+        what = "the geometry of the index files"
+        unknown += [Unknown(catalogue.GEOMETRY_UNKNOWN, what, options.index, _DEFAULT, f"{option}--broker-conf FILE")]
     if tags and not found.version.known:
-        unknown.append(
-            Unknown(
-                catalogue.BROKER_VERSION_UNKNOWN,
-                "the broker's version, since TAGS are indexed from 5.4 on",
-                options.index,
-                "the rules before 5.4",
-                "--broker-version V, the one that runs on this store",
-            )
-        )
+        what = "the broker's version, since TAGS are indexed from 5.4 on"
+        option = "--broker-version V, the one that runs on this store"
+        unknown += [Unknown(catalogue.BROKER_VERSION_UNKNOWN, what, options.index, "the rules before 5.4", option)]
     return unknown + _of_queues(found, queues)
 
 
 def _of_queues(found: Survey, queues: Collection[QueueName]) -> list[Unknown]:
-    options, known = found.options, found.queues
-    batches = [name for name in queues if name[0] in known.batch_topics]
-    queues = [name for name in queues if name[0] not in known.batch_topics]
-    unknown = []
+    options, known, length = found.options, found.queues, catalogue.QUEUE_FILE_SIZE_UNKNOWN
+    batches = any(topic in known.batch_topics for topic, _ in queues)
+    units = [name for name in queues if name[0] not in known.batch_topics]
+    unknown: list[Unknown] = []
+
+    def add(kind: Kind, what: str, path: str, name: str, default: object) -> None:
+        unknown.append(Unknown(kind, what, path, _DEFAULT, _configured(name, default)))
+
     if batches and not known.batch_size_known:
-        unknown.append(
-            Unknown(
-                catalogue.QUEUE_FILE_SIZE_UNKNOWN,
-                "the length of the batch queues' files",
-                options.batch_consume_queue,
-                "the broker's default",
-                _configured("mapperFileSizeBatchConsumeQueue", BATCH_FILE_SIZE),
-            )
-        )
-    if queues and not known.size_known:
-        unknown.append(
-            Unknown(
-                catalogue.QUEUE_FILE_SIZE_UNKNOWN,
-                "the length of the queues' files",
-                options.consume_queue,
-                "the broker's default",
-                _configured("mappedFileSizeConsumeQueue", QUEUE_FILE_SIZE),
-            )
-        )
-    if queues and not known.ext_size_known:
-        unknown.append(
-            Unknown(
-                catalogue.QUEUE_FILE_SIZE_UNKNOWN,
-                "the length of the queues' extension files",
-                options.consume_queue_ext_directory,
-                "the broker's default",
-                _configured("mappedFileSizeConsumeQueueExt", EXT_FILE_SIZE),
-            )
-        )
-    levels = {queue_id + 1 for topic, queue_id in queues if topic == SCHEDULE_TOPIC}
+        what, name = "the length of the batch queues' files", "mapperFileSizeBatchConsumeQueue"
+        add(length, what, options.batch_consume_queue, name, BATCH_FILE_SIZE)
+    if units and not known.size_known:
+        what = "the length of the queues' files"
+        add(length, what, options.consume_queue, "mappedFileSizeConsumeQueue", QUEUE_FILE_SIZE)
+    if units and not known.ext_size_known:
+        what, name = "the length of the queues' extension files", "mappedFileSizeConsumeQueueExt"
+        add(length, what, options.consume_queue_ext_directory, name, EXT_FILE_SIZE)
+    levels = {queue_id + 1 for topic, queue_id in units if topic == SCHEDULE_TOPIC}
     if known.known_levels is not None and levels - known.known_levels:
-        unknown.append(
-            Unknown(
-                catalogue.DELAY_LEVEL_UNKNOWN,
-                f"the delay of delay level {_listed(levels - known.known_levels)}",
-                os.path.join(options.consume_queue, SCHEDULE_TOPIC),
-                "the broker's default",
-                _configured("messageDelayLevel", MESSAGE_DELAY_LEVEL),
-            )
-        )
+        what = f"the delay of delay level {_listed(levels - known.known_levels)}"
+        path = os.path.join(options.consume_queue, SCHEDULE_TOPIC)
+        add(catalogue.DELAY_LEVEL_UNKNOWN, what, path, "messageDelayLevel", MESSAGE_DELAY_LEVEL)
     return unknown
 
 

@@ -65,8 +65,8 @@ class _Last(NamedTuple):
     phy_offset: int
     end: int
     crc: int
-    seen: float
-    patience: float
+    first_look: float
+    settles_after: float
 
 
 class GrowingLog(Closable):
@@ -237,8 +237,8 @@ class GrowingLog(Closable):
         """The last frame looks as it did at an earlier look, and that was not just now."""
         crc, now, last = self._crc(at, end), time.monotonic(), self._last
         if last is not None and (last.phy_offset, last.end, last.crc) == (at, end, crc):
-            return now - last.seen >= last.patience
-        self._last = _Last(at, end, crc, now, self._patience(at, end))
+            return now - last.first_look >= last.settles_after
+        self._last = _Last(at, end, crc, now, self._settles_after(at, end))
         return False
 
     def _require_unchanged(self) -> None:
@@ -251,8 +251,8 @@ class GrowingLog(Closable):
             at = last.phy_offset - file.start
             raise LogChangedError("the log's last message was written while it was read", path=file.path, at=at)
 
-    def _patience(self, at: int, end: int) -> float:
-        """How long to wait. A frame is written from its front: one whose properties end in a zero byte may be torn."""
+    def _settles_after(self, at: int, end: int) -> float:
+        """Seconds to wait. A frame is written from its front: one whose properties end in a zero byte may be torn."""
         log, start = self._open_map().map, self._file.start if self._file is not None else 0
         if log[end - start - 1] != 0:
             return SETTLE_SECONDS

@@ -47,10 +47,10 @@ def compare_all_batches(engine: Engine, walked: Walked, present: Sequence[QueueN
     """Compare the units of the batch queues that are `present` with the log; nothing is written."""
     topics = walked.survey.queues.batch_topics
     ranges = list(walked.stretches_of(lambda queue: queue.topic in topics and queue.units > 0))
-    patience = Waiting(engine, walked.survey)
+    waiting = Waiting(engine, walked.survey)
     while True:
         compared = _compared(engine, walked, present, ranges)
-        if not patience.waits(sum(map(_absent, compared.runs.values()))):
+        if not waiting.waits(sum(map(_absent, compared.runs.values()))):
             return compared
 
 
