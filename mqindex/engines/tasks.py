@@ -90,7 +90,7 @@ def _require_made(engine: Engine, made: Sequence[str]) -> Engine:
 
 def _is_seeing(engine: Engine) -> TypeGuard[SeeingEngine]:
     """Whether `require_seen` found several machines."""
-    return hasattr(engine, "seen")
+    return hasattr(engine, "known")
 
 
 def _sees(engine: Engine, directory: str) -> bool:
