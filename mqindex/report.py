@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from mqindex.errors import sentence
@@ -38,8 +37,6 @@ class Finding:
     at : int or None, the byte in it
     field, expected, got : which field, the value that it should have, and the one that it has; None: does not apply
     hint : str or None, what to do
-    mended_by : str or None, the part of a repair that mends it, as "index" or "consumequeue"; None: no repair does.
-        It is not compared, and `to_dict` leaves it out.
 
     Examples
     --------
@@ -55,7 +52,6 @@ class Finding:
     expected: Any = None
     got: Any = None
     hint: str | None = None
-    mended_by: str | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         what = f"{self.severity} {self.kind}"
@@ -72,8 +68,6 @@ class Kind:
     severity : "error", "warning" or "info"
     meaning : str, one plain sentence, whatever the file
     hint : str or None, the consequence or what to do, with `{names}` that each finding fills in; None: nothing
-    mended_by : str or None, the part of a repair that mends it; None: no repair does
-    stops_start : bool, a broker of some version does not start with it
 
     Examples
     --------
@@ -86,8 +80,6 @@ class Kind:
     severity: Severity
     meaning: str
     hint: str | None = None
-    mended_by: str | None = None
-    stops_start: bool = False
 
     def finding(
         self,
@@ -104,7 +96,7 @@ class Kind:
         hint = None if self.hint is None else self.hint.format(**names)
         if many is not None:
             hint = "; ".join(filter(None, [f"{many} of this kind", hint]))
-        return Finding(self.severity, self.name, path, at, field, expected, got, hint, self.mended_by)
+        return Finding(self.severity, self.name, path, at, field, expected, got, hint)
 
     @staticmethod
     def by_name(module: Mapping[str, Any]) -> Catalogue:
@@ -278,10 +270,14 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """`ok` and every field as dicts, lists, strings and numbers, for JSON."""
-        fields = {"ok": self.ok, **asdict(self)}
-        for finding in fields["findings"]:
-            del finding["mended_by"]
-        return fields
+        return {"ok": self.ok, **asdict(self)}
+
+
+def left_or_repaired(before: Sequence[Finding], after: Sequence[Finding], *, kept: str | None = None) -> list[Finding]:
+    """What a repair's second look finds, and, as infos, what it does not find any more. `kept`: a kind that stays."""
+    left = {(one.kind, one.path) for one in after}
+    gone = [one for one in before if one.severity != "info" and (one.kind, one.path) not in left]
+    return [*after, *(one if one.kind == kept else replace(one, severity="info", hint="repaired") for one in gone)]
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Unpack
 
@@ -11,7 +12,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one
-from mqindex.errors import path_of
+from mqindex.errors import MQIndexError, path_of
 from mqindex.files.backups.exchange import refuse_linked
 from mqindex.files.rights import as_owner_of
 from mqindex.kafka import catalogue
@@ -23,7 +24,7 @@ from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.log_dir import linked_partitions, log_dir_of
 from mqindex.kafka.partition.partition_files import hold_writers
 from mqindex.kafka.partition.survey import Order, Survey, partitions_at, start_report, survey
-from mqindex.report import RepairReport
+from mqindex.report import Finding, RepairReport, left_or_repaired
 from mqindex.undo import take_back
 
 
@@ -60,8 +61,9 @@ def repair(
     Returns
     -------
     RepairReport
-        `findings` are what is left after the repair (with `dry_run`: all), `actions` what was done. `backup`: where
-        replaced files are; of a log dir a pattern with `*` for the partition.
+        `findings`: those that `verify` makes after it (with `dry_run`: before it), and as an info with the hint
+        "repaired" those that are gone; `actions` what was done. Where it changed files, it looks at them again.
+        `backup`: where replaced files are; of a log dir a pattern with `*` for the partition.
 
     Raises
     ------
@@ -102,6 +104,8 @@ def repair(
                 found = run_one(engine, survey, Order(root, options), "look again")  # after a repair before this one
                 diagnosis = _diagnose(engine, found, report, deep=deep, cut_damaged=cut_damaged)
                 repair_indexes(engine, diagnosis, report)
+            if report.backup is not None:
+                report.findings = _left_or_repaired(engine, Order(root, options), report.findings, deep)
     report.batches = sum(segment.log.batches for segment in diagnosis.segments())
     report.seconds = time.perf_counter() - started
     return report
@@ -110,9 +114,22 @@ def repair(
 def _diagnose(engine: Engine, found: Survey, report: RepairReport, *, deep: bool, cut_damaged: bool) -> Diagnosis:
     """Put what `verify` finds into the report, also what prevents a broker's start."""
     diagnosis = diagnose(engine, found, deep=deep, cut_damaged=cut_damaged)
-    _, at_start = verdict(engine, diagnosis)
-    report.findings, report.actions = diagnosis.findings() + at_start, planned_actions(diagnosis)
+    report.findings, report.actions = _findings(engine, diagnosis), planned_actions(diagnosis)
     return diagnosis
+
+
+def _findings(engine: Engine, diagnosis: Diagnosis) -> list[Finding]:
+    return diagnosis.findings() + verdict(engine, diagnosis)[1]
+
+
+def _left_or_repaired(engine: Engine, order: Order, before: Sequence[Finding], deep: bool) -> list[Finding]:
+    """What is left to find, and, as infos, what is not found any more."""
+    try:
+        found = run_one(engine, survey, order, "look at what was done")
+        after = _findings(engine, diagnose(engine, found, deep=deep))
+    except (MQIndexError, OSError):  # all is done; what is left is not known, so nothing is called repaired
+        return list(before)
+    return left_or_repaired(before, after)
 
 
 def undo_repair(

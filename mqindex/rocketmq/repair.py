@@ -22,7 +22,7 @@ from mqindex.files.backups.backup import backup_in
 from mqindex.files.backups.exchange import Change, Exchange, refuse_linked
 from mqindex.files.results import staging
 from mqindex.files.rights import as_owner_of
-from mqindex.report import Finding, RepairReport
+from mqindex.report import Finding, RepairReport, left_or_repaired
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
@@ -172,10 +172,7 @@ def _left_or_repaired(engine: Engine, options: StoreOptions, before: Sequence[Fi
         after = findings_of(seeing, diagnose_store(seeing, found, deep=deep, split_size=size))
     except (MQIndexError, OSError):  # all is done; what is left is not known, so nothing is called repaired
         return list(before)
-    left = {(one.kind, one.path) for one in after}
-    gone = [one for one in before if one.severity != "info" and (one.kind, one.path) not in left]
-    said = catalogue.TAGS_UNKNOWN.name  # of what was written, which is not known to be right
-    return [*after, *(one if one.kind == said else replace(one, severity="info", hint="repaired") for one in gone)]
+    return left_or_repaired(before, after, kept=catalogue.TAGS_UNKNOWN.name)  # what was written may not be right
 
 
 def _surveyed(engine: Engine, options: StoreOptions) -> Survey:

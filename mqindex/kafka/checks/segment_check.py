@@ -45,8 +45,7 @@ class CheckedSegment:
     `findings`: all but those of transactions, and of what becomes of them, which `with_transactions` adds. `differing`:
     sound indexes that a rebuild would write otherwise. `transactions`: bytes of the `.txnindex`, None: there is none.
     `open`: a broker may have left its indexes longer than their entries. `found_end`: the offset that a broker takes
-    for the log's end without a recovery, None: it fails. `afterwards`: where a repair takes an index away, what verify
-    finds of that and of the log from then on. `gone`: a broker deleted the segment before it was read.
+    for the log's end without a recovery, None: it fails. `gone`: a broker deleted the segment before it was read.
     `counted`: what it consists of; None: not asked for, or not to be read.
     """
 
@@ -60,7 +59,6 @@ class CheckedSegment:
     entries: int = 0
     index_files: int = 0
     found_end: int | None = 0
-    afterwards: tuple[Finding, ...] = ()
     gone: bool = False
     counted: CountedSegment | None = None
 
@@ -185,21 +183,14 @@ def _of_log(segment: LogSegment, made: Recovered, contradictory: bool, check: Se
         told = _told_end(check, segment, made, log, found, wrong)
     course = course_of(check, log, wrong)
     unasked = course_of(replace(check, cut_damaged=False), log, wrong) if check.cut_damaged else course
-    more = [
+    findings = [
+        *_bad(segment, made, check, log, unasked),
         *end_findings(segment, made, log.damage, check.ends, closed=check.clean is True),
         *(check_records(segment, log.damage, made.end_bytes) if check.deep else ()),
+        *indexes.findings,
+        *told,
+        *strange,
     ]
-    findings = [*_bad(segment, made, check, log, unasked), *more, *indexes.findings, *told, *strange]
-    afterwards = list[Finding]()
-    if course is Course.CUT:
-        left = Course.WRITE if log.good_behind else Course.RECOVERY
-        missing = replace(catalogue.OFFSET_INDEX.missing, hint=Course.RECOVERY.value)
-        place = files.place_of(IndexKind.OFFSET)
-        afterwards = [
-            *_bad(segment, made, check, log, left),
-            *more,
-            missing.finding(place, expected="entries", got="no file"),
-        ]
     return CheckedSegment(
         files,
         log,
@@ -211,7 +202,6 @@ def _of_log(segment: LogSegment, made: Recovered, contradictory: bool, check: Se
         sum(indexes.entries.values()),
         len(files.indexes),
         found,
-        afterwards=tuple(afterwards),
         counted=count_segment(files, segment, made, indexes.entries, check.counting.sample) if check.counting else None,
     )
 

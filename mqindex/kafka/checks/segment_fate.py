@@ -62,11 +62,8 @@ class Fate:
         return tuple(self._told(one, places[one.path]) if one.path in places else one for one in findings)
 
     def _told(self, finding: Finding, kind: IndexKind) -> Finding:
-        if kind in self.written:
-            return replace(finding, mended_by=kind.value)
-        left = finding.severity == "error" and self.course is not Course.WRITE
-        mended = kind.value if kind in self.removed else None
-        return replace(finding, mended_by=mended, hint=self.course.value if left else finding.hint)
+        left = finding.severity == "error" and self.course is not Course.WRITE and kind not in self.written
+        return replace(finding, hint=self.course.value) if left else finding
 
 
 def course_of(check: SegmentCheck, log: CheckedLog, wrong: Collection[IndexKind]) -> Course:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from mqindex._words import plural
 from mqindex.engines import Engine
@@ -20,7 +19,7 @@ from mqindex.kafka.checks.repair_plan import SegmentRepair, planned_repairs
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
-from mqindex.report import Finding, RepairReport
+from mqindex.report import RepairReport
 
 _AT_ONCE = 100  # partitions whose scratch is held at a time
 
@@ -53,10 +52,6 @@ def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: 
             placed = seeing.map(exchange_files, exchanges, name="put files in place")
         report.out_files += [path for paths in placed for path in paths]
     report.files = len(report.out_files)
-    cut = [segment for segment in diagnosis.segments() if segment.fate.removed]
-    logs = {segment.files.log for segment in cut}
-    report.findings = [_after_repair(finding) for finding in report.findings if finding.path not in logs]
-    report.findings += itertools.chain.from_iterable(segment.afterwards for segment in cut)
 
 
 def _sweep(partitions: tuple[str, ...]) -> None:
@@ -135,13 +130,3 @@ def _change(files: SegmentFiles, kind: IndexKind, source: str | None) -> Change:
 def _report_recovered(report: RepairReport, segments: Sequence[RecoveredSegment]) -> None:
     report.entries += sum(segment.entries for segment in segments)
     report.fsync_seconds += sum(segment.fsync_seconds for segment in segments)
-    known = {(one.path, one.at) for one in report.findings}  # of how the broker was stopped, perhaps as another kind
-    found = [finding for segment in segments for finding in segment.findings]
-    report.findings += [one for one in found if (one.path, one.at) not in known]
-
-
-def _after_repair(finding: Finding) -> Finding:
-    """A finding that this repair has mended stays in the report, as an info."""
-    if finding.severity == "info" or finding.mended_by is None:
-        return finding
-    return replace(finding, severity="info", hint="repaired")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from mqindex._rules import Broker
@@ -261,9 +261,7 @@ def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: 
     if end < start:
         logs = [segment.files.log for segment in segments]
         done.deletes += logs
-        told = catalogue.LOG_START_BEYOND_END.finding(path, None, field, end, start)
-        mended = not recovered and known >= start and IndexKind.OFFSET in last.fate.written
-        done.findings.append(replace(told, mended_by=IndexKind.OFFSET.value if mended else None))
+        done.findings.append(catalogue.LOG_START_BEYOND_END.finding(path, None, field, end, start))
         return
     if end < known:
         done.deletes += [path for at, path in one.partition.snapshots.items() if at > end]
