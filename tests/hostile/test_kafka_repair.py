@@ -25,7 +25,7 @@ Bound = Callable[[float], None]
 @pytest.fixture
 def partition(tmp_path: Path) -> Path:
     """Two segments, with transactions."""
-    writer = PartitionWriter(tmp_path / "topic-0", 10, index_interval=60)
+    writer = PartitionWriter(tmp_path / "logs" / "topic-0", 10, index_interval=60)
     for segment in range(2):
         if segment:
             writer.roll()
@@ -35,7 +35,7 @@ def partition(tmp_path: Path) -> Path:
                           transactional=True)  # fmt: skip
         writer.marker(1, timestamp=time)
     writer.close()
-    return tmp_path / "topic-0"
+    return tmp_path / "logs" / "topic-0"
 
 
 def everything(directory: Path, out: Path) -> None:
@@ -176,8 +176,8 @@ def test_names_that_are_not_of_partitions(partition: Path, tmp_path: Path) -> No
         "notes.txt-0",
         "\N{ARABIC-INDIC DIGIT ONE}-\u0661",
     ):
-        (tmp_path / name).mkdir()
-    (tmp_path / "topic-7").write_bytes(b"a file")
+        (partition.parent / name).mkdir()
+    (partition.parent / "topic-7").write_bytes(b"a file")
     for name in ("x.log", f"{2**63:020d}.log", "1.log", f"{1:019d}.index", "mqindex-backup-19700101T000000Z"):
         (partition / name).mkdir() if name.startswith("mq") else (partition / name).write_bytes(b"?")
     names: Sequence[str] = sorted(os.listdir(partition))
