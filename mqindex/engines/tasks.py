@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeGuard, TypeVar
@@ -90,7 +91,8 @@ def _require_made(engine: Engine, made: Sequence[str]) -> Engine:
 
 def _is_seeing(engine: Engine) -> TypeGuard[SeeingEngine]:
     """Whether `require_seen` found several machines."""
-    return hasattr(engine, "known")
+    visibility = sys.modules.get("mqindex.engines.visibility")  # it is loaded where there are several machines
+    return visibility is not None and isinstance(engine, visibility.SeeingEngine)
 
 
 def _sees(engine: Engine, directory: str) -> bool:
