@@ -17,7 +17,7 @@ from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_number_from
 from mqindex.columns.numbers import Time, Times, int64s, times
-from mqindex.errors import CorruptIndexError, IndexFullError, ReadOnlyFileError, path_of
+from mqindex.errors import CorruptIndexError, IndexFullError, OffsetOverflowError, ReadOnlyFileError, path_of
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
@@ -248,13 +248,16 @@ class AbstractIndex(Closable):
         if self._file is not None:
             self._file.require_whole()
 
-    def _full(self) -> IndexFullError:
-        return IndexFullError(
-            "the index is full",
-            path=self.path,
-            expected=f"fewer than {plural(self.max_entries, 'entry')}",
-            got=len(self),
-        )
+    def _refuse(self, why: str | None, offsets: npt.NDArray[np.int64]) -> None:
+        """Raise where entries from the first of these offsets on had no place, or do not fit."""
+        if why == "full":
+            expected = f"fewer than {plural(self.max_entries, 'entry')}"
+            raise IndexFullError("the index is full", path=self.path, expected=expected, got=len(self))
+        if why == "overflow":
+            raise OffsetOverflowError(
+                "the offset is too far from the base offset", path=self.path, field="offset",
+                expected=f"{self.base_offset}..{self.base_offset + 2**31 - 1}", got=int(offsets[0]),
+            )  # fmt: skip
 
     def _corrupt(self, field: str, expected: object, got: object) -> CorruptIndexError:
         return CorruptIndexError(

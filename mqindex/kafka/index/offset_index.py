@@ -82,18 +82,12 @@ class OffsetIndex(AbstractIndex):
         with self._lock:
             self._require_writable()
             done, why = self._core.append_offsets(wanted, places, self.last_offset)
-        if why == "full":
-            raise self._full()
         if why == "order":
             raise OutOfOrderError(
                 "the offset is not greater than the last entry's", path=self.path, field="offset",
                 expected=f"more than {self.last_offset}", got=int(wanted[done]),
             )  # fmt: skip
-        if why == "overflow":
-            raise OffsetOverflowError(
-                "the offset is too far from the base offset", path=self.path, field="offset",
-                expected=f"{self.base_offset}..{self.base_offset + 2**31 - 1}", got=int(wanted[done]),
-            )  # fmt: skip
+        self._refuse(why, wanted[done:])
 
     def _positions(self, positions: npt.ArrayLike) -> npt.NDArray[np.int32]:
         if isinstance(positions, np.ndarray) and positions.dtype == np.int32 and positions.ndim == 1:

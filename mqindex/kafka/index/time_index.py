@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.numbers import Time, Times, int64s, times
-from mqindex.errors import OffsetOverflowError, OutOfOrderError
+from mqindex.errors import OutOfOrderError
 from mqindex.kafka.index.abstract_index import AbstractIndex
 from mqindex.kafka.layout import IndexKind
 
@@ -86,18 +86,12 @@ class TimeIndex(AbstractIndex):
         with self._lock:
             self._require_writable()
             done, why = self._core.append_times(keys, wanted, *self.last_entry, skip_full_check)
-        if why == "full":
-            raise self._full()
         if why == "order":
             raise OutOfOrderError(
                 "the entry is before the last one", path=self.path, expected=f"{tuple(self.last_entry)} or later",
                 got=(int(keys[done]), int(wanted[done])),
             )  # fmt: skip
-        if why == "overflow":
-            raise OffsetOverflowError(
-                "the offset is too far from the base offset", path=self.path, field="offset",
-                expected=f"{self.base_offset}..{self.base_offset + 2**31 - 1}", got=int(wanted[done]),
-            )  # fmt: skip
+        self._refuse(why, wanted[done:])
 
     append = maybe_append
     append_many = maybe_append_many
