@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.errors import CorruptIndexError
 from mqindex.files.reading.sparse import SparseFile
-from mqindex.kafka import repair, verify
+from mqindex.kafka import TransactionIndex, repair, verify
 from mqindex.kafka.index.index_entries import entries_before_zeros, read_entries
+from mqindex.kafka.index.transaction_index import AbortedTxn, aborted_bytes
 from mqindex.kafka.layout import IndexKind
 from tests.golden.test_kafka_report import case_interval
 from tests.support.golden_kafka import PartitionCase
@@ -63,3 +65,20 @@ def test_a_partition_with_one_is_verified_and_repaired(tmp_path: Path, read: lis
     assert sum(read) < 1 << 20
     assert repair(closed, **given).ok
     assert {path.name: path.read_bytes() for path in closed.glob("*index")} == wanted
+
+
+@pytest.mark.parametrize("behind", [b"", b"\1" * 34])
+def test_a_transaction_index_with_one(tmp_path: Path, read: list[int], behind: bytes) -> None:
+    """It was out of memory."""
+    path = tmp_path / f"{100:020d}.txnindex"
+    path.write_bytes(aborted_bytes([AbortedTxn(5, 102, 106, 107)]))
+    lengthen(path)
+    with path.open("ab") as file:
+        file.write(behind)
+    with TransactionIndex.open(path) as index:
+        if behind:
+            with pytest.raises(CorruptIndexError, match="a hole of the file"):
+                index.entries()
+        else:
+            assert next(index.entries()).producer_id == 5
+    assert sum(read) < 1 << 20

@@ -56,7 +56,7 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
     if listing.records or listing.isolation is not None:
         option = "--records" if listing.records else "--isolation-level"
         raise Trouble(f"{option} is for segments and partitions: an index holds no record")
-    return entry_columns(kind, path)
+    return entry_columns(kind, path, listing.damage)
 
 
 def verify(kind: str, path: str | Sequence[str], options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from mqindex._words import plural
 from mqindex.cli.broker import Listing
 from mqindex.cli.formats import Columns
 from mqindex.cli.kafka import kinds
@@ -15,42 +17,35 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from mqindex.columns.columns import StringColumn
-    from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
+    from mqindex.kafka import LogSegment
 
 _BLOCK = 1 << 16
 
 
-def entry_columns(kind: str, path: str) -> Iterator[Columns]:
+def entry_columns(kind: str, path: str, damage: list[str]) -> Iterator[Columns]:
     """The entries of an index file, before its tail of zeros; the producers of a snapshot."""
-    return _ENTRIES[kind](path)
+    return _ENTRIES[kind](path, damage)
 
 
-def _offsets(path: str) -> Iterator[Columns]:
-    from mqindex.kafka import OffsetIndex
-
-    with OffsetIndex.open(path) as index:
-        yield from _blocks(index)
-
-
-def _times(path: str) -> Iterator[Columns]:
-    from mqindex.kafka import TimeIndex
-
-    with TimeIndex.open(path) as index:
-        yield from _blocks(index)
-
-
-def _blocks(index: OffsetIndex | TimeIndex) -> Iterator[Columns]:
+def _entries(name: str, path: str, damage: list[str]) -> Iterator[Columns]:
     import numpy as np
 
-    from mqindex.kafka.index.index_entries import entries_before_zeros
+    from mqindex import kafka
+    from mqindex.kafka.index.index_entries import places_with_data
 
-    stop = min(entries_before_zeros(index.path, index.kind), len(index))
-    for first in range(0, max(stop, 1), _BLOCK):  # at least once: columns without rows have names, too
-        last = min(first + _BLOCK, stop)
-        yield {"number": np.arange(first, last), **index.entries(first, last)}
+    end = 0
+    with getattr(kafka, name).open(path) as index:
+        for places in [range(0), *places_with_data(path, index.kind)]:  # columns without rows have names, too
+            if places.start > end:
+                gap = plural(places.start - end, "place")
+                damage.append(f"{path}: {gap} of zeros from entry {end} on left out: a hole of the file")
+            end = places.stop
+            for first in range(places.start, max(end, 1), _BLOCK):
+                last = min(first + _BLOCK, end, len(index))
+                yield {"number": np.arange(first, last), **index.entries(min(first, last), last)}
 
 
-def _transactions(path: str) -> Iterator[Columns]:
+def _transactions(path: str, damage: list[str]) -> Iterator[Columns]:
     import numpy as np
 
     from mqindex.kafka import TransactionIndex
@@ -159,7 +154,7 @@ def _texts(texts: list[str]) -> StringColumn:
     return StringColumn(np.frombuffer(b"".join(data), np.uint8), np.cumsum([0, *map(len, data)]))
 
 
-def _producers(path: str) -> Iterator[Columns]:
+def _producers(path: str, damage: list[str]) -> Iterator[Columns]:
     from mqindex.kafka.partition.producer_state import read_producers
 
     producers = read_producers(path)
@@ -168,9 +163,9 @@ def _producers(path: str) -> Iterator[Columns]:
     }
 
 
-_ENTRIES: Final[dict[str, Callable[[str], Iterator[Columns]]]] = {
-    kinds.OFFSET_INDEX: _offsets,
-    kinds.TIME_INDEX: _times,
+_ENTRIES: Final[dict[str, Callable[[str, list[str]], Iterator[Columns]]]] = {
+    kinds.OFFSET_INDEX: partial(_entries, "OffsetIndex"),
+    kinds.TIME_INDEX: partial(_entries, "TimeIndex"),
     kinds.TRANSACTION_INDEX: _transactions,
     kinds.SNAPSHOT: _producers,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -65,6 +66,15 @@ def entries_before_zeros(path: str | os.PathLike[str], kind: IndexKind) -> int:
                     return -(-(at + len(block)) // kind.entry_size)
                 end = at
     return 0
+
+
+def places_with_data(path: str | os.PathLike[str], kind: IndexKind) -> Iterator[range]:
+    """The places before the tail of zeros, without those in holes, which are zeros as well and may be terabytes."""
+    used, size = entries_before_zeros(path, kind), kind.entry_size
+    with SparseFile(path) as file:
+        for start, stop in file.stretches():
+            if start // size < used:
+                yield range(start // size, min(-(-stop // size), used))
 
 
 def read_entries(path: str, kind: IndexKind, most: int) -> Entries:

@@ -17,7 +17,7 @@ from mqindex.errors import CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.reading.regular import reading
+from mqindex.files.reading.sparse import SparseFile
 from mqindex.files.results.whole_file import have_file
 from mqindex.files.sync_trust import SyncTrust
 from mqindex.kafka.brokers import ONE_BYTE_OF_VERSION, broker_of, follows
@@ -111,7 +111,7 @@ class TransactionIndex(Closable):
 
     For one thread at a time where it is written; one object at a time may have it open for writing, in one process:
     another is a `StoreInUseError`, and a forked child may not write. What follows the last whole entry is
-    skipped, and cut by the first `append`.
+    skipped, and cut by the first `append`; so is a hole at the file's end.
 
     Notes
     -----
@@ -223,8 +223,15 @@ class TransactionIndex(Closable):
     def _read(self) -> list[AbortedTxn]:
         self._require_open()
         try:
-            with reading(self.path) as file:
-                data = file.read()
+            with SparseFile(self.path) as file:
+                data = b""
+                for start, stop in file.stretches():
+                    if start > len(data):
+                        raise self._corrupt(
+                            len(data) // _ENTRY_SIZE, "last_offset", "a transaction", "a hole of the file"
+                        )
+                    data += file.read(start, stop)
+                data += bytes(min(file.size - len(data), -len(data) % _ENTRY_SIZE))  # the last one may end in a hole
         except FileNotFoundError:
             return []
         found = read_aborted(data)
@@ -233,7 +240,7 @@ class TransactionIndex(Closable):
                 raise self._corrupt(number, "version", "0", txn.version)
         return found
 
-    def _corrupt(self, number: int, field: str, expected: str, got: int) -> CorruptIndexError:
+    def _corrupt(self, number: int, field: str, expected: str, got: object) -> CorruptIndexError:
         return CorruptIndexError(
             "the index contradicts itself", path=self.path, at=number * _ENTRY_SIZE, field=field,
             expected=expected, got=got,

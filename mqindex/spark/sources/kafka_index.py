@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from mqindex.files import disk
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
-from mqindex.kafka.index.index_entries import entries_before_zeros
+from mqindex.kafka.index.index_entries import places_with_data
 from mqindex.kafka.index.transaction_index import aborted_columns
 from mqindex.kafka.layout import IndexKind
 from mqindex.spark.missing_files import left_out
@@ -89,12 +89,13 @@ class _IndexReader(RangeReader):
                 if index is None:
                     continue
                 try:
-                    stop = entries_before_zeros(index, self.table.kind)
+                    filled = list(places_with_data(index, self.table.kind))
                 except FileNotFoundError:
                     left_out(index, of.root, _proof(of))
                     continue
-                for start in range(0, stop, TASK_ENTRIES):
-                    yield SegmentRange(of, index, start, min(start + TASK_ENTRIES, stop))
+                for places in filled:
+                    for start in places[::TASK_ENTRIES]:
+                        yield SegmentRange(of, index, start, min(start + TASK_ENTRIES, places.stop))
 
     def tables(self, partition: Ranges) -> Iterator[pa.Table]:
         for one in partition.ranges:
