@@ -10,7 +10,7 @@ import pytest
 
 from mqindex.errors import MQIndexError, OffsetOverflowError, OutOfOrderError
 from mqindex.kafka import LogSegment, OffsetPosition
-from mqindex.kafka.log.batches import codec_of, has_append_time, has_delete_horizon, is_control, is_transactional
+from mqindex.kafka.log.batches import codec_of, has_append_time, is_control, is_transactional
 from tests.reference import kafka_partition as twin
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase, damaged
 
@@ -40,7 +40,7 @@ def as_told(rows: Any) -> list[dict[str, Any]]:
         ["LogAppendTime" if flag else "CreateTime" for flag in has_append_time(rows)],
         rows["producer_id"], rows["producer_epoch"], rows["base_sequence"], rows["leader_epoch"], rows["count"],
         is_transactional(rows), is_control(rows), rows["crc"],
-        [time if flag else None for time, flag in zip(times, has_delete_horizon(rows), strict=True)],
+        [time if flag else None for time, flag in zip(times, rows["attributes"] & 0x40, strict=True)],
     ]  # fmt: skip
     names = [
         "position", "size", "baseOffset", "lastOffset", "maxTimestamp", "magic", "codec", "timestampType",

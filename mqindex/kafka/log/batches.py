@@ -28,7 +28,7 @@ BATCH: Final = np.dtype(
 """One batch, in memory only. position: byte in the log; size: of the whole batch. Of magic 0 and 1 the offsets are the
 (wrapper) message's, the count is 1, and what only magic 2 has is -1; so is a timestamp of magic 0."""
 
-_CODEC, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
+_CODEC, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 
 
 def batch_rows(views: Iterable[memoryview | bytes]) -> npt.NDArray[Any]:
@@ -68,11 +68,6 @@ def has_append_time(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which batches carry the broker's time instead of the producers'."""
     flags: npt.NDArray[np.bool_] = ((rows["attributes"] & _LOG_APPEND_TIME) != 0) & (rows["magic"] != 0)
     return flags
-
-
-def has_delete_horizon(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which batches have a delete horizon for base timestamp."""
-    return _flag(rows, _DELETE_HORIZON)
 
 
 def _flag(rows: npt.NDArray[Any], bit: int) -> npt.NDArray[np.bool_]:
