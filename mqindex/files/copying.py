@@ -18,14 +18,11 @@ def copy(source: str, target: str) -> None:
     """Copy a file's bytes to a new file, inside the kernel where possible; `sync_file` brings them to the disk."""
     old = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        new = disk.create(target)
-        try:
+        with disk.new_file(target) as new:
             with disk.named(target):
                 inside = _copied_inside(old, new)
             while not inside and (piece := _read(old)):
                 disk.write_all(new, piece)
-        finally:
-            os.close(new)
     finally:
         os.close(old)
 

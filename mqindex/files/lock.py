@@ -210,11 +210,8 @@ def _locks_below(root: str) -> Iterator[str]:
 
 
 def _not_looked_through(directory: str, got: str | None) -> FileStateError:
-    what, hint = (
-        "it cannot be seen whether a broker has a store in this directory",
-        "choose another place for the result",
-    )
-    return FileStateError(f"{what}, so that it is not moved", path=directory, got=got, hint=hint)
+    what = "it cannot be seen whether a broker has a store in this directory, so that it is not moved"
+    return FileStateError(what, path=directory, got=got, hint="choose another place for the result")
 
 
 def _require(locked: bool | None, path: str, refused: str, end: str) -> None:

@@ -12,6 +12,7 @@ import pwd
 import stat
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk
@@ -69,19 +70,20 @@ def as_owner_of(path: str, *, reading: bool = False) -> Iterator[None]:
         yield
         return
     owner, number = _known(there.st_uid), _SETGROUPS.get(platform.machine()) if sys.maxsize > 2**32 else None
+    refused = partial(FileStateError, "root works here with the rights of the directory's owner", path=path)
     by_himself = f"run it as this user: sudo -u {owner.pw_name} mqindex ..."
     if number is None:
-        raise _refused(path, f"a machine on which it is not known how to take them ({platform.machine()})", by_himself)
+        raise refused(got=f"a machine whose calls for that are not known ({platform.machine()})", hint=by_himself)
     for name in _IMPORTED_LATE:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     groups, his = os.getgroups(), os.getgrouplist(owner.pw_name, owner.pw_gid)
     try:
         if not _act_as(number, owner.pw_uid, owner.pw_gid, his, reads_all=not reading):
-            raise _refused(path, "a process that may not take them", by_himself)
+            raise refused(got="a process that may not take them", hint=by_himself)
         if reading and not _is_reached(path):
             open_it = "let him enter what is above it (chmod o+x), mount --bind it elsewhere, or chown a copy to root"
-            raise _refused(path, "a directory that he cannot reach", open_it)
+            raise refused(got="a directory that he cannot reach", hint=open_it)
         yield
     finally:
         _act_as(number, 0, os.getegid(), groups, reads_all=True)
@@ -110,17 +112,12 @@ def _act_as(number: int, user: int, group: int, groups: Sequence[int], *, reads_
     failed = system.syscall(ctypes.c_long(number), ctypes.c_long(len(groups)), (ctypes.c_uint32 * len(groups))(*groups))
     system.setfsgid(group)
     system.setfsuid(user)
-    if reads_all:
-        _read_all(system)
+    if reads_all:  # CAP_DAC_READ_SEARCH again; a container may not have it
+        header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+        if system.capget(header, sets) == 0:
+            sets[0] |= sets[1] & 1 << 2  # effective, permitted
+            system.capset(header, sets)
     return not failed and (_user(), system.setfsgid(-1)) == (user, group)
-
-
-def _read_all(system: ctypes.CDLL) -> None:
-    """Give this thread CAP_DAC_READ_SEARCH again; a container may not have it."""
-    header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable
-    if system.capget(header, sets) == 0:
-        sets[0] |= sets[1] & 1 << 2
-        system.capset(header, sets)
 
 
 def _is_reached(directory: str) -> bool:
@@ -129,8 +126,3 @@ def _is_reached(directory: str) -> bool:
     except OSError as error:
         return not isinstance(error, PermissionError)  # others are said by who looks for what is in it
     return True
-
-
-def _refused(path: str, got: str, hint: str) -> FileStateError:
-    what = "root works here with the rights of the directory's owner"
-    return FileStateError(what, path=path, got=got, hint=hint)

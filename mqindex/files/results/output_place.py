@@ -93,11 +93,8 @@ def _require_short_name(out: str) -> None:
     longest = os.pathconf(os.path.dirname(os.path.abspath(out)), "PC_NAME_MAX") - _ASIDE
     length = len(os.fsencode(os.path.basename(out)))
     if length > longest:
-        what, hint = (
-            "the name of the output is too long for one of a backup of it",
-            "choose a shorter name, or remove it",
-        )
-        raise FileStateError(what, path=out, expected=f"{longest} bytes or fewer", got=length, hint=hint)
+        what, expected = "the name of the output is too long for one of a backup of it", f"{longest} bytes or fewer"
+        raise FileStateError(what, path=out, expected=expected, got=length, hint="choose a shorter name, or remove it")
 
 
 def _require_movable(out: str) -> None:

@@ -179,32 +179,27 @@ def scratch(parent: str) -> Iterator[str]:
 
     Root writes all of the result with the rights of the owner of `parent`, who could exchange the scratch for a link.
     """
-    with as_owner_of(parent), _scratch(parent) as path:
-        yield path
-
-
-@contextlib.contextmanager
-def _scratch(parent: str) -> Iterator[str]:
-    sweep(parent)
-    tried: list[str] = []
-    owner = -1
-    try:
-        with named_outside(parent, tried):
-            path, owner = _make(parent, _PRIVATE, tried)
-            yield path
-    finally:
+    with as_owner_of(parent):
+        sweep(parent)
+        tried: list[str] = []
+        owner = -1
         try:
-            with interrupts_wait():
-                _discard_all(tried)
-        except BaseException:  # an interrupt, before they wait
-            with interrupts_wait():
-                _discard_all(tried)
-            raise
+            with named_outside(parent, tried):
+                path, owner = _make(parent, _PRIVATE, tried)
+                yield path
         finally:
-            if owner >= 0:
-                disk.close(owner)
-                if disk.exists(path):  # no other descriptor was left to list it with
-                    discard(path)
+            try:
+                with interrupts_wait():
+                    _discard_all(tried)
+            except BaseException:  # an interrupt, before they wait
+                with interrupts_wait():
+                    _discard_all(tried)
+                raise
+            finally:
+                if owner >= 0:
+                    disk.close(owner)
+                    if disk.exists(path):  # no other descriptor was left to list it with
+                        discard(path)
 
 
 def make_shared_scratch(parent: str) -> str:

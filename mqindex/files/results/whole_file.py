@@ -24,12 +24,9 @@ def _written_aside(path: str, data: bytes, neighbour: str | None, put: Callable[
     """`neighbour`: whose owner and mode it takes; None: as the process makes files."""
     fresh = disk.temporary(os.path.dirname(path) or ".", f".{os.path.basename(path)}")
     try:
-        fd = disk.create(fresh)
-        try:
+        with disk.new_file(fresh) as fd:
             disk.write_all(fd, data)
             disk.sync(fd)
-        finally:
-            os.close(fd)
         if neighbour is not None:
             disk.own_like(fresh, neighbour)
         put(fresh, path)
