@@ -49,9 +49,8 @@ def take_back(
             report.findings += map(written.finding, written_since(home, path))
             done = taken_back(home, path) if dry_run else put_back(home, path, os.path.join(home, aside))
             report.actions += [one.undone(os.path.relpath(home, root)) for one in done]
-            report.out_files += (
-                [] if dry_run else [os.path.join(home, one.name) for one in done if one.source is not None]
-            )
+            if not dry_run:
+                report.out_files += [os.path.join(home, one.name) for one in done if one.source is not None]
     if report.actions and not dry_run:
         report.backup = os.path.join(root, *([] if list(homes) == [root] else ["*"]), aside)
     report.files = len(report.out_files)

@@ -135,6 +135,11 @@ def check_space(directory: str, needed: int) -> str:
     return f"{free:,} are free"
 
 
+def files_of(path: str) -> list[str]:
+    """What is in a directory, sorted; of a file, itself."""
+    return [os.path.join(path, name) for name in sorted(os.listdir(path))] if is_directory(path) else [path]
+
+
 def _mode(path: str) -> int:
     found = status(path)
     return found.st_mode if found else 0

@@ -39,15 +39,8 @@ def probe(directory: str) -> Place:
         disk.resize(fd, 0)
         reserved = _reserves(fd)
         mapped = reserved and _maps(fd)  # a page without disk space would be a SIGBUS
-        return Place(
-            file_system(directory),
-            disk.free_bytes(directory),
-            flock,
-            record_locks,
-            sparse,
-            reserved,
-            mapped,
-        )
+        kind, free = file_system(directory), disk.free_bytes(directory)
+        return Place(kind, free, flock, record_locks, sparse, reserved, mapped)
     finally:
         os.close(fd)
 

@@ -74,7 +74,7 @@ def exchange_files(exchange: Exchange) -> list[str]:
             _keep_old(exchange, pending)
             for _, some in itertools.groupby(exchange.changes, lambda one: one.name.partition(os.sep)[0]):
                 _make_all(exchange, list(some), pending, scratch)
-    return [path for one in exchange.changes if one.source for path in _files(os.path.join(root, one.name))]
+    return [path for one in exchange.changes if one.source for path in disk.files_of(os.path.join(root, one.name))]
 
 
 def _home_of(root: str, name: str) -> str:
@@ -107,10 +107,6 @@ def changed_so_far(exchange: Exchange) -> str | None:
     if disk.is_directory(exchange.root) and not disk.exists(exchange.backup):
         return None
     return old_or_new(exchange.backup)
-
-
-def _files(path: str) -> list[str]:
-    return [os.path.join(path, name) for name in sorted(os.listdir(path))] if disk.is_directory(path) else [path]
 
 
 def _record(exchange: Exchange, pending: Collection[Change], scratch: str) -> None:
@@ -204,7 +200,7 @@ def _own(source: str, path: str, like: str | None) -> None:
         return
     if disk.is_directory(source):
         disk.own_like(source, like or os.path.dirname(path))
-        for one in _files(source):
+        for one in disk.files_of(source):
             disk.own_like(one, source)
     else:
         disk.own_like(source, like or (path if disk.is_file(path) else neighbour_of(path)))
@@ -303,7 +299,7 @@ def written_since(root: str, backup: str) -> list[str]:
         return []
     made = os.stat(record).st_mtime_ns
     there = (os.path.join(root, one.name) for one in read_record(backup).changes)
-    files = [path for place in there if disk.exists(place) for path in _files(place)]
+    files = [path for place in there if disk.exists(place) for path in disk.files_of(place)]
     return [path for path in files if disk.is_file(path) and os.stat(path).st_mtime_ns > made]
 
 

@@ -57,7 +57,7 @@ def publish(publication: Publication) -> Published:
         disk.sync_tree(result)
         backup = staging.exchange(result, publication.out, publication.aside)
         seconds = time.perf_counter() - started
-    paths = [path for _, name in publication.moves for path in _files(os.path.join(publication.out, name))]
+    paths = [path for _, name in publication.moves for path in disk.files_of(os.path.join(publication.out, name))]
     return Published(paths, backup, seconds)
 
 
@@ -83,7 +83,3 @@ def _published(publication: Publication) -> bool:
         and all(disk.exists(os.path.join(publication.out, name)) for _, name in publication.moves)
         and not any(disk.exists(source) for source, _ in publication.moves)
     )
-
-
-def _files(path: str) -> list[str]:
-    return [os.path.join(path, name) for name in sorted(os.listdir(path))] if disk.is_directory(path) else [path]

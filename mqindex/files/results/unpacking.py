@@ -19,7 +19,7 @@ def unpack(archive: IO[bytes], directory: str) -> list[str]:
     """Let the top directories of a tar archive appear in `directory`, and return their paths.
 
     None replaces anything (`OutputExistsError`), and after any failure none of them is there. Owner, mode and
-    time of the files are those of any new file of this process.
+    time of the files are those of any new file there.
     """
     with tarfile.open(fileobj=archive) as tar:
         members = list(_checked(tar))
