@@ -28,7 +28,8 @@ class DamagedStretch(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.path}: no messages from phy offset {self.at} to {self.next}: {self.reason}"
+        size = plural(self.next - self.at, "byte")
+        return f"{self.path}: no messages from phy offset {self.at} to {self.next}, {size} left out: {self.reason}"
 
 
 def scan_file(

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from mqindex.errors import FileStateError, sentence
+from mqindex.errors import FileStateError, FormatError, sentence
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, holes, last_file_with_frames
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
@@ -113,7 +113,20 @@ def is_whole(log: CommitLog) -> bool:
     return last < 0 or not any(holes(log.files, log.min_phy_offset, log.files[last].start))
 
 
-def messages(log: CommitLog, part: LogRange, columns: Sequence[str], *, check_crc: bool) -> Iterator[pa.Table]:
-    """The messages of a range."""
+def messages(
+    log: CommitLog, part: LogRange, columns: Sequence[str], *, check_crc: bool, fail: bool
+) -> Iterator[pa.Table]:
+    """The messages of a range. Damage in it is an error; without `fail`, which is `failOnDataLoss`, it is logged."""
     for batch in log.scan(part.start, part.stop, columns=columns, check_crc=check_crc):
+        _tell(log, fail)
         yield pa.table(batch)
+    _tell(log, fail)
+
+
+def _tell(log: CommitLog, fail: bool) -> None:
+    while log.damage:
+        one = log.damage.pop(0)
+        if fail:
+            hint = "`mqindex verify` shows more; failOnDataLoss=false leaves it out"
+            raise FormatError(f"the log is damaged: {one}", hint=hint)
+        _LOG.warning("%s", one)

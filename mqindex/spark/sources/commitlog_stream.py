@@ -115,7 +115,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         with opened_log(partition) as log:
             if not holds(log, partition):
                 self._lose("a file that the stream reads is gone", f"phy offset {partition.start}", log.min_phy_offset)
-            tables = messages(log, partition, self.schema.names, check_crc=self.check_crc)
+            tables = messages(log, partition, self.schema.names, check_crc=self.check_crc, fail=self.fail_on_data_loss)
             yield from record_batches(tables, self.schema)
             if log.expired:
                 self._lose(

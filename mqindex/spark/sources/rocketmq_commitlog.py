@@ -65,7 +65,7 @@ class _LogReader(RangeReader):
             if partition.start >= log.min_phy_offset and not holds(log, partition):
                 what = "a file of the log is gone, or shorter, since the read was planned"
                 lose(self.fail, what, self.paths[0], f"phy offsets {partition.start} to {partition.stop}")
-            yield from messages(log, partition, self.schema.names, check_crc=self.check_crc)
+            yield from messages(log, partition, self.schema.names, check_crc=self.check_crc, fail=self.fail)
             if log.expired or partition.start < log.min_phy_offset:
                 left_out = f"phy offsets {partition.start} to {min(partition.stop, log.min_phy_offset)}"
                 _LOG.warning("%s: a broker deleted the log's oldest files; %s are left out", self.paths[0], left_out)
@@ -91,10 +91,10 @@ class _PushDownLogReader(_LogReader):
 class CommitLogSource(FileSource):
     """The messages of a commit log; `body` and `properties` only where the schema names them.
 
-    A file that is missing between others is an error; with `failOnDataLoss=false` what is left is read. Damaged
-    stretches are skipped, as in a rebuild; `verify` reports them. To read a range of phy offsets, give `startOffset`
-    and `endOffset`. `filterPushdown=true` takes the range from the query's filters on `phy_offset` (4.1 or newer, with
-    `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
+    Damage fails the query, and so does a file that is missing between others. With `failOnDataLoss=false` reading goes
+    on at the next message, and the worker logs what is left out, in bytes and phy offsets. To read a range of phy
+    offsets, give `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters on
+    `phy_offset` (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
 
     A stream begins at `startOffset` or the log's begin, and follows the log over its files. `maxBytesPerTrigger` (of
     log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). If the log no longer has what the checkpoint
