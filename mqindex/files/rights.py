@@ -44,6 +44,7 @@ def neighbour_of(path: str) -> os.stat_result:
 _SETGROUPS = dict.fromkeys(("aarch64", "riscv64", "loongarch64"), 159) | {
     "x86_64": 116, "ppc64": 81, "ppc64le": 81, "s390x": 206
 }  # fmt: skip
+_VERSION_3 = 0x20080522, 0  # of capabilities; of this thread
 _IMPORTED_LATE = ("cramjam", "shutil", "mqindex.files.few_threads")  # from where the owner may not read
 
 
@@ -89,6 +90,22 @@ def as_owner_of(path: str, *, reading: bool = False) -> Iterator[None]:
         _act_as(number, 0, os.getegid(), groups, reads_all=True)
 
 
+@contextlib.contextmanager
+def as_process() -> Iterator[None]:
+    """In a block of `as_owner_of`, again with the rights of root, where files are not the store's but the process's."""
+    if sys.platform != "linux" or os.geteuid() != 0 or (user := _user()) == 0:
+        yield
+        return
+    system, header, sets = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(*_VERSION_3), (ctypes.c_uint32 * 6)()
+    system.capget(header, sets)
+    system.setfsuid(0)
+    try:
+        yield
+    finally:
+        system.setfsuid(user)
+        system.capset(header, sets)
+
+
 def _known(user: int) -> pwd.struct_passwd:
     """What the system knows of a user. One whom it does not know has the group of the same number."""
     try:
@@ -113,7 +130,7 @@ def _act_as(number: int, user: int, group: int, groups: Sequence[int], *, reads_
     system.setfsgid(group)
     system.setfsuid(user)
     if reads_all:  # CAP_DAC_READ_SEARCH again; a container may not have it
-        header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+        header, sets = (ctypes.c_uint32 * 2)(*_VERSION_3), (ctypes.c_uint32 * 6)()
         if system.capget(header, sets) == 0:
             sets[0] |= sets[1] & 1 << 2  # effective, permitted
             system.capset(header, sets)

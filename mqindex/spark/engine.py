@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mqindex.engines import OnProgress, Progress
 from mqindex.engines.transport import group_by_weight, outcome, results, run_packed
 from mqindex.errors import RebuildError
+from mqindex.files.rights import as_process
 from mqindex.spark.jobs import start_job
 from mqindex.spark.session import cause, ensure_session, is_local, quiet_pandas_warning
 
@@ -108,7 +109,7 @@ class SparkEngine:
                 return list(frame().collect())
 
         shown = 0
-        with start_job(self.spark, collect, f"mqindex: {name}") as job:
+        with as_process(), start_job(self.spark, collect, f"mqindex: {name}") as job:
             while not job.wait(POLL_SECONDS if self.progress else None):
                 finished = job.finished_tasks()
                 if finished > shown and show is not None:

@@ -22,7 +22,7 @@ from mqindex.files import disk
 from mqindex.files.backups import exchange
 from mqindex.files.backups.backup_record import RECORD
 from mqindex.files.few_threads import of_each
-from mqindex.files.rights import as_owner_of
+from mqindex.files.rights import as_owner_of, as_process
 from tests.crash import test_kafka_repair
 from tests.crash.test_repair import OPTIONS, broken
 from tests.support.small_store import make_small_store
@@ -242,6 +242,9 @@ def test_the_rights_of_the_owner_in_all_threads_of_the_block_and_root_after_it(
         with as_owner_of(str(seen_by_all)), as_owner_of(str(home)):  # in the block they stay what they are
             assert not may("r+b")
         assert (may("r+b"), may("rb")) == (False, not reading)
+        with as_process():
+            assert all([may("r+b"), may_list(0), *of_each(may, ["r+b"] * 3, 2)])
+        assert (may("r+b"), may("rb"), may_list(0)) == (False, not reading, not reading)
         (home / "new").write_bytes(b"")
         assert os.getgroups() == [BROKER]
     assert all([may("r+b"), may_list(0), *of_each(may, ["r+b"] * 3, 2)])

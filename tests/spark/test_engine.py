@@ -14,6 +14,7 @@ import pytest
 
 from mqindex.engines import Progress
 from mqindex.errors import CorruptIndexError, RebuildError
+from mqindex.files.rights import as_owner_of
 from mqindex.spark.engine import SparkEngine
 from tests.spark.conftest import CONNECT
 
@@ -22,6 +23,16 @@ def test_results_come_in_the_order_of_the_items_whatever_their_weights(spark: An
     weights = [rng.choice([0, 1, 7, 1000]) for _ in range(50)]
     results = SparkEngine(spark).map(lambda item: {"item": item}, list(range(50)), name="dicts", weights=weights)
     assert results == [{"item": i} for i in range(50)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root works with the rights of others")
+def test_large_items_reach_the_tasks_of_root_who_works_with_the_rights_of_another(spark: Any, tmp_path: Path) -> None:
+    """Spark puts them into a file of its own first."""
+    os.chown(tmp_path, 12345, 12345)
+    with as_owner_of(str(tmp_path)):
+        assert SparkEngine(spark).map(len, [bytes(400_000)] * 8, name="large") == [400_000] * 8
+        with pytest.raises(PermissionError):
+            (tmp_path.parent / "root's").touch()
 
 
 def test_no_items_need_no_spark() -> None:
