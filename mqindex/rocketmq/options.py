@@ -17,25 +17,14 @@ from mqindex.columns.limits import several
 from mqindex.errors import MQIndexError, may_be_a_name, path_of
 from mqindex.report import Value
 from mqindex.rocketmq import layout, store
-from mqindex.rocketmq.broker_values import NUMBERS
+from mqindex.rocketmq.broker_conf import Config, blamed_on, read_settings, whole_setting
 from mqindex.rocketmq.brokers import LOG_IN_PLACES, LOG_IN_ROOT, ROCKSDB, TAGS_INDEXED, broker_of
-from mqindex.rocketmq.settings import Config, blamed_on, read_settings, whole_setting
+from mqindex.rocketmq.settings import FIELDS, SETTINGS, Setting
 
 _GEOMETRY = ("hash_slot_num", "index_num")
-_NUMBERS: Final = {  # fields, by the broker's names
-    "hash_slot_num": "maxHashSlotNum",
-    "index_num": "maxIndexNum",
-    "mapped_file_size": "mappedFileSizeCommitLog",
-    "consume_queue_file_size": "mappedFileSizeConsumeQueue",
-    "consume_queue_ext_file_size": "mappedFileSizeConsumeQueueExt",
-    "batch_queue_file_size": "mapperFileSizeBatchConsumeQueue",  # so brokers spell it
-    "timer_log_file_size": "mappedFileSizeTimerLog",
-}
-_OF_WHOLE_CONF: Final = {  # a broker.conf is complete: what it does not set is the broker's default
-    **{field: NUMBERS[name] for field, name in _NUMBERS.items()},
-    "consume_queue_ext": False,
-    "dledger": False,
-}
+# A broker.conf is complete: what it does not set is the broker's default; delays and queues of queues show themselves.
+_OF_WHOLE_CONF: Final = {name: row.default for name, row in FIELDS.items() if name not in
+                         ("delay_levels", "multi_dispatch", "lmq")}  # fmt: skip
 INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -120,31 +109,34 @@ class StoreOptions:
         indexFileWriteEnable. An index in RocksDB (indexRocksDBEnable) comes beside the files, not in their place.
         """
         names = INDEX_SWITCHES[:1] if self.broker.does(TAGS_INDEXED) is False else INDEX_SWITCHES
-        return next((name for name in names if _switch(name, self.setting(name, "true")) is False), None)
+        return next((name for name in names if _switch(name, self.setting(name)) is False), None)
 
     @property
     def queues_in_rocksdb(self) -> bool:
         """Whether the broker keeps its consume queues in RocksDB (`MessageStoreConfig.storeType`)."""
-        return self.may_have_rocksdb and self.setting("storeType", "default").strip().lower() == "defaultrocksdb"
+        return self.may_have_rocksdb and self.setting("storeType").strip().lower() == "defaultrocksdb"
 
     @property
     def may_have_rocksdb(self) -> bool:
         """Whether the broker's version knows RocksDB, or is not known."""
         return self.broker.does(ROCKSDB) is not False
 
-    def setting(self, name: str, default: str) -> str:
-        """A setting of the broker's configuration by the broker's own name, as text."""
-        return dict(self.settings).get(name, default)
+    def is_set(self, name: str) -> bool:
+        """Whether the broker's configuration has a setting, by the broker's own name."""
+        return name in dict(self.settings)
 
-    def number(self, name: str) -> int | None:
-        """The same of a number; None: it is not set, or the broker ignores what is."""
-        said = dict(self.settings).get(name)
+    def setting(self, name: str) -> str:
+        """A setting as text; what is not set has the broker's default."""
+        return dict(self.settings).get(name, _text(SETTINGS[name].default))
+
+    def number(self, name: str) -> int:
+        """The same of a number."""
         with blamed_on(self.broker_conf):
-            return None if said is None else whole_setting(name, said)
+            return whole_setting(name, self.setting(name))
 
-    def is_on(self, name: str, default: str = "false") -> bool:
-        """Whether a switch of the broker's configuration is on; only the word "true" turns one on."""
-        return self.setting(name, default).strip().lower() == "true"
+    def is_on(self, name: str) -> bool:
+        """Whether a switch is on; only the word "true" turns one on."""
+        return self.setting(name).strip().lower() == "true"
 
     @contextmanager
     def blaming(self, kind: type[MQIndexError], *fields: str) -> Iterator[None]:
@@ -152,7 +144,7 @@ class StoreOptions:
         try:
             yield
         except kind as error:
-            names = [_NUMBERS[field] for field in fields if field in dict(self.sources)]
+            names = [FIELDS[field].name for field in fields if field in dict(self.sources)]
             if self.broker_conf is not None and names:
                 said = dict(self.settings)
                 has = (f"{name}={said[name]}" if name in said else f"no {name} that a broker takes" for name in names)
@@ -197,8 +189,8 @@ def store_options(
     missing = [name for name in _OF_WHOLE_CONF if broker_conf is not None and said[name] is None]
     said |= {name: _OF_WHOLE_CONF[name] for name in missing}
     with blamed_on(broker_conf):
-        layout.given_geometry(*(said[name] for name in _GEOMETRY), name=_NUMBERS["index_num"])
-    given = {**dict.fromkeys(_NUMBERS), **short}
+        layout.given_geometry(*(said[name] for name in _GEOMETRY), name=FIELDS["index_num"].name)
+    given = {**dict.fromkeys(FIELDS), **short}
     return StoreOptions(
         root=root,
         commitlog=log or (os.path.join(root, "commitlog"),),
@@ -213,19 +205,21 @@ def store_options(
 
 def _of_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `StoreOptions` that a broker's configuration gives."""
-    ext = "mappedFileSizeConsumeQueueExt"
     for name in INDEX_SWITCHES:
         _switch(name, settings.get(name))
-    return {
-        **{field: _positive(name, settings.get(name)) for field, name in _NUMBERS.items()},
-        "consume_queue_file_size": _whole_units(settings.get("mappedFileSizeConsumeQueue")),
-        "consume_queue_ext_file_size": _positive(ext, settings.get(ext), least=layout.SMALLEST_EXT_FILE_SIZE),
-        "consume_queue_ext": _switch("enableConsumeQueueExt", settings.get("enableConsumeQueueExt")),
-        "dledger": _switch("enableDLegerCommitLog", settings.get("enableDLegerCommitLog")),
-        "delay_levels": parse_delay_levels(settings["messageDelayLevel"]) if "messageDelayLevel" in settings else None,
-        "multi_dispatch": _switch("enableMultiDispatch", settings.get("enableMultiDispatch")),
-        "lmq": _switch("enableLmq", settings.get("enableLmq")),
-    }
+    return {field: _value_of(row, settings.get(row.name)) for field, row in FIELDS.items()}
+
+
+def _value_of(row: Setting, said: Any) -> Any:
+    if said is None:
+        return None
+    if isinstance(row.default, bool):
+        return _switch(row.name, said)
+    if isinstance(row.default, str):
+        return parse_delay_levels(said)
+    number = whole_setting(row.name, said, least=row.least)
+    unit = layout.QUEUE_UNIT_SIZE if row.field == "consume_queue_file_size" else 1  # the broker rounds up
+    return -(-number // unit) * unit
 
 
 def parse_delay_levels(levels: str) -> tuple[int, ...]:
@@ -337,16 +331,6 @@ def given_directories(name: str, given: Any) -> list[str]:
 
 def _absolute(directories: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(os.path.abspath, directories)))
-
-
-def _positive(name: str, value: Any, *, least: int = 1) -> int | None:
-    return None if value is None else whole_setting(name, value, least=least)
-
-
-def _whole_units(value: Any) -> int | None:
-    """A consume queue's file holds whole units: the broker rounds up."""
-    size = _positive("mappedFileSizeConsumeQueue", value)
-    return None if size is None else -(-size // layout.QUEUE_UNIT_SIZE) * layout.QUEUE_UNIT_SIZE
 
 
 def _switch(name: str, value: Any) -> bool | None:

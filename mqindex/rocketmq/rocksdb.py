@@ -46,7 +46,7 @@ def queues_in_rocksdb(options: StoreOptions) -> str | None:
         return found or options.consume_queue
     if _has_directories(options.consume_queue):
         return None
-    said = options.broker_conf is not None or options.setting("storeType", "") != ""
+    said = options.broker_conf is not None or options.is_set("storeType")
     if found is None and not said and options.may_have_rocksdb and any(map(is_rocksdb, _config_homes(options))):
         return options.consume_queue
     return found
@@ -96,7 +96,7 @@ def _has_directories(directory: str) -> bool:
 
 
 def _is_v2(options: StoreOptions) -> bool:
-    return options.may_have_rocksdb and options.setting("configManagerVersion", "").strip().lower() == "v2"
+    return options.may_have_rocksdb and options.setting("configManagerVersion").strip().lower() == "v2"
 
 
 def _rdb(options: StoreOptions) -> str:

@@ -39,7 +39,7 @@ LEVELS = {
 INSIDE = {  # the rooms of a room from the bottom to the top; modules without one of their own stand by themselves
     "rocketmq": [
         {"brokers", "catalogue", "layout", "store", "wrong_place"},
-        {"broker_values", "options", "rocksdb", "settings"},
+        {"broker_conf", "options", "rocksdb", "settings"},
         {"metadata"},
         {"log"},
         {"sidecar"},

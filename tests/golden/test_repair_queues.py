@@ -14,7 +14,7 @@ from mqindex.engines import LocalEngine
 from mqindex.files.backups.backup_record import RECORD
 from mqindex.report import RepairReport
 from mqindex.rocketmq import repair, verify
-from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL
+from mqindex.rocketmq.settings import MESSAGE_DELAY_LEVEL
 from tests.reference.consume_queue import BLANK
 from tests.support.golden import STORE_CASES, StoreCase, case
 from tests.support.tree import contents, identities, queue_contents, queue_paths, scraps

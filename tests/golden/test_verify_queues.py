@@ -15,7 +15,7 @@ from mqindex.rocketmq import verify
 from mqindex.rocketmq.checks.queues.queue_diagnosis import diagnose_queues
 from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.pipeline.survey import survey
-from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL
+from mqindex.rocketmq.settings import MESSAGE_DELAY_LEVEL
 from tests.support.golden import STORE_CASES, StoreCase
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]

@@ -7,11 +7,11 @@ import os
 import pytest
 
 from mqindex.errors import FormatError, MQIndexError
+from mqindex.rocketmq.broker_conf import read_broker_conf
 from mqindex.rocketmq.brokers import TAGS_INDEXED, broker_of
 from mqindex.rocketmq.log.commit_log import _places as written_to
 from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import store_options
-from mqindex.rocketmq.settings import read_broker_conf
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_a_broker_cannot_read_it_has_otherwise_and_that_is_told(tmp_path, l
         options = store_options("/s", config=conf)
     assert len(told) == 1
     assert [(one, value.value) for one, value in options.unlike] == [(name, taken)]
-    assert options.setting(name, str(taken)).lower() == str(taken).lower()
+    assert options.setting(name).lower() == str(taken).lower()
     rules = write_rules(options), flush_rules(options)
     assert rules == (write_rules(store_options("/s")), flush_rules(store_options("/s")))
     whole = store_options("/s", config={**WHOLE, name: str(taken)})

@@ -17,14 +17,15 @@ from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
-from mqindex.rocketmq.layout import BATCH_FILE_SIZE, EXT_FILE_SIZE, HASH_SLOT_NUM, INDEX_NUM, QUEUE_FILE_SIZE
+from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, FileWalk, drained
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, LogRange, cut
 from mqindex.rocketmq.pipeline.stages import Split
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_names import QueueName
-from mqindex.rocketmq.queue.queue_rules import MESSAGE_DELAY_LEVEL, SCHEDULE_TOPIC
+from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.queue.unit_places import joined
+from mqindex.rocketmq.settings import FIELDS, Setting
 
 _STEP = 4 << 20  # bytes of log; most logs show in the first few messages whether there are tags
 _DEFAULT = "the broker's default"
@@ -64,31 +65,27 @@ def _of_queues(found: Survey, queues: Collection[QueueName]) -> list[Unknown]:
     options, known, length = found.options, found.queues, catalogue.QUEUE_FILE_SIZE_UNKNOWN
     batches = any(topic in known.batch_topics for topic, _ in queues)
     units = [name for name in queues if name[0] not in known.batch_topics]
-    unknown: list[Unknown] = []
-
-    def add(kind: Kind, what: str, path: str, name: str, default: object) -> None:
-        unknown.append(Unknown(kind, what, path, _DEFAULT, _configured(name, default)))
-
-    if batches and not known.batch_size_known:
-        what, name = "the length of the batch queues' files", "mapperFileSizeBatchConsumeQueue"
-        add(length, what, options.batch_consume_queue, name, BATCH_FILE_SIZE)
-    if units and not known.size_known:
-        what = "the length of the queues' files"
-        add(length, what, options.consume_queue, "mappedFileSizeConsumeQueue", QUEUE_FILE_SIZE)
-    if units and not known.ext_size_known:
-        what, name = "the length of the queues' extension files", "mappedFileSizeConsumeQueueExt"
-        add(length, what, options.consume_queue_ext_directory, name, EXT_FILE_SIZE)
+    unknown = [
+        _not_given(length, FIELDS[field], path)
+        for field, path, needed in (
+            ("batch_queue_file_size", options.batch_consume_queue, batches and not known.batch_size_known),
+            ("consume_queue_file_size", options.consume_queue, units and not known.size_known),
+            ("consume_queue_ext_file_size", options.consume_queue_ext_directory, units and not known.ext_size_known),
+        )
+        if needed
+    ]
     levels = {queue_id + 1 for topic, queue_id in units if topic == SCHEDULE_TOPIC}
     if known.known_levels is not None and levels - known.known_levels:
         what = f"the delay of delay level {_listed(levels - known.known_levels)}"
         path = os.path.join(options.consume_queue, SCHEDULE_TOPIC)
-        add(catalogue.DELAY_LEVEL_UNKNOWN, what, path, "messageDelayLevel", MESSAGE_DELAY_LEVEL)
+        unknown.append(_not_given(catalogue.DELAY_LEVEL_UNKNOWN, FIELDS["delay_levels"], path, what))
     return unknown
 
 
-def _configured(name: str, default: object) -> str:
-    said = f"with {name}={default} in it if the broker runs with its defaults"
-    return f"--broker-conf FILE, {said}; FILE is the broker's own, whole"
+def _not_given(kind: Kind, row: Setting, path: str, what: str | None = None) -> Unknown:
+    said = f"with {row.name}={row.default} in it if the broker runs with its defaults"
+    option = f"--broker-conf FILE, {said}; FILE is the broker's own, whole"
+    return Unknown(kind, what or row.decides, path, _DEFAULT, option)
 
 
 def _listed(numbers: Iterable[int]) -> str:

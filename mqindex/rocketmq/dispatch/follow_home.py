@@ -162,12 +162,13 @@ def _require_same(home: FollowHome, options: StoreOptions) -> None:
     if options.delay_levels not in (None, home.rules.delay_levels):
         pairs += [("messageDelayLevel", home.config.get("messageDelayLevel"), said["messageDelayLevel"])]
     for name in sorted(_DISPATCH_SWITCHES & said.keys()):
-        pairs += [(name, str(home.options.is_on(name, "true")).lower(), str(options.is_on(name)).lower())]
+        kept = not home.options.is_set(name) or home.options.is_on(name)
+        pairs += [(name, str(kept).lower(), str(options.is_on(name)).lower())]
     if switches := sorted(said.keys() & INDEX_SWITCHES):
         pairs += [(" and ".join(switches), _index_of(home.options), _index_of(options))]
-    for name, kept, value in pairs:
-        if kept != str(value):
-            raise ValueError(f"{name}: {home.out} was made with {kept}, got {value}; choose another place for it")
+    for name, known, value in pairs:
+        if known != str(value):
+            raise ValueError(f"{name}: {home.out} was made with {known}, got {value}; choose another place for it")
 
 
 def _index_of(options: StoreOptions) -> str:

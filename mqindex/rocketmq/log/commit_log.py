@@ -20,6 +20,7 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.broker_conf import Config
 from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
 from mqindex.rocketmq.log.log_columns import require_columns
@@ -33,7 +34,6 @@ from mqindex.rocketmq.log.writing.log_writer import LogWriter
 from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage, require_message
 from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import StoreOptions, given_directories, store_options
-from mqindex.rocketmq.settings import Config
 from mqindex.rocketmq.wrong_place import refuse_other_place, refuse_strangers
 
 _NOWHERE: tuple[int, int, Mapping | None, str, float] = 0, 0, None, "", 0.0
@@ -430,7 +430,7 @@ def _make(directories: Sequence[str]) -> None:
 
 def _places(options: StoreOptions) -> list[str]:
     """Where new files go: every directory that is not for reading only."""
-    frozen = options.setting("readOnlyCommitLogStorePaths", "").split(",")
+    frozen = options.setting("readOnlyCommitLogStorePaths").split(",")
     frozen = [os.path.abspath(path.strip()) for path in frozen if path.strip()]
     return [directory for directory in options.commitlog if directory not in frozen] or list(options.commitlog)
 

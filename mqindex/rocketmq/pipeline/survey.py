@@ -200,7 +200,7 @@ def require_lengths(found: Survey) -> None:
         "mapperFileSizeBatchConsumeQueue", options.batch_consume_queue, queues.batch_file_size, queues.usual_batch_size
     )  # fmt: skip
     for name, directory, size, usual in (simple, batch):
-        if options.broker_conf is not None and options.setting(name, "") == "" and usual not in (None, size):
+        if options.broker_conf is not None and not options.is_set(name) and usual not in (None, size):
             raise FileStateError(
                 "the queues' files have another length than the broker's default", path=directory,
                 expected=f"{size} bytes, as {options.broker_conf} sets no other", got=usual,

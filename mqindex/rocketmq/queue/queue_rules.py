@@ -9,9 +9,9 @@ from mqindex._rules import Broker
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.brokers import SYSTEM_TOPICS_DISPATCHED, follows
 from mqindex.rocketmq.options import StoreOptions, parse_delay_levels
+from mqindex.rocketmq.settings import MESSAGE_DELAY_LEVEL
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-MESSAGE_DELAY_LEVEL = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 DELAY_LEVELS = parse_delay_levels(MESSAGE_DELAY_LEVEL)
 
 

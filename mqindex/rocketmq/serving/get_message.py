@@ -77,10 +77,8 @@ class TransferLimits(NamedTuple):
     @classmethod
     def of(cls, options: StoreOptions) -> TransferLimits:
         """The settings for messages in memory. Those for messages on the disk depend on the machine's memory."""
-        return cls(
-            options.number("maxTransferCountOnMessageInMemory"),
-            options.number("maxTransferBytesOnMessageInMemory"),
-        )
+        names = "maxTransferCountOnMessageInMemory", "maxTransferBytesOnMessageInMemory"
+        return cls(*(options.number(name) if options.is_set(name) else None for name in names))
 
     def full(self, messages: Sequence[Message], size: int) -> bool:
         """Whether there is no room for one more, of that size."""

@@ -39,7 +39,7 @@ class CompactionFault(NamedTuple):
 
 def compaction_is_on(options: StoreOptions) -> bool:
     """Whether a broker of 5.1 or later loads these files."""
-    return options.is_on("enableCompaction", "true")
+    return options.is_on("enableCompaction")
 
 
 def compaction_not_compared(options: StoreOptions) -> Finding | None:

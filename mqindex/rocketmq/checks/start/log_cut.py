@@ -25,7 +25,7 @@ _PHY_OFFSET = slice(28, 36)  # of a record
 
 def checks_crc(options: StoreOptions) -> bool:
     """Whether a broker that starts compares bodies with their checksums."""
-    return options.is_on("checkCRCOnRecover", "true")
+    return options.is_on("checkCRCOnRecover")
 
 
 def with_cuts(engine: Engine, walked: Walked, recoveries: Sequence[Recovery]) -> tuple[Recovery, ...]:

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 from mqindex._rules import Broker
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.brokers import (
     CONFIRMED_DISPATCHED,
     LARGE_BLANK_CUTS,
@@ -43,6 +42,7 @@ from mqindex.rocketmq.queue.batch.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import is_rocksdb
+from mqindex.rocketmq.settings import default_number
 
 LARGE_BLANK: Final = "a blank larger than what is left of its file"
 NEGATIVE_BLANK: Final = "a blank of a negative size"
@@ -51,7 +51,6 @@ _RULES: Final = (
     *(RECOVERS_FROM_QUEUES, RECOVERS_FEW_FILES, RECOVERS_FROM_OFFSET, CONFIRMED_DISPATCHED),
     *_BLANKS.values(),
 )
-_FILES = NUMBERS["commitLogRecoverMaxNum"]
 _SAFETY = 3000  # ms that a broker goes back before its checkpoint's times
 _OTHERWISE = (
     "duplicationEnable",
@@ -212,8 +211,8 @@ def _indexed(checkpoint: Checkpoint, options: StoreOptions) -> int:
 
 
 def _files(options: StoreOptions) -> int:
+    name = "commitLogRecoverMaxNum"
     try:
-        files = int(options.setting("commitLogRecoverMaxNum", str(_FILES)))
-    except ValueError:  # of a mapping
-        return _FILES
-    return files if files > 0 else _FILES
+        return options.number(name) or default_number(name)
+    except ValueError:  # of a mapping, or below 0
+        return default_number(name)

@@ -22,7 +22,6 @@ from mqindex.files.reading.regular import reading
 from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue, layout
-from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.brokers import (
     BATCH_QUEUES,
     BLANK_ENDS_STOP,
@@ -69,6 +68,7 @@ from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
+from mqindex.rocketmq.settings import default_number
 
 _ABORT = ("abort", "abort.bak")
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
@@ -249,7 +249,7 @@ class _Look(StartLook):
 
     def _require_known(self, length: _Length, directories: Iterable[Sequence[Entry]]) -> None:
         """Nobody knows whether a broker takes files whose length is neither given nor shown, nor its default."""
-        default, size = NUMBERS[length.setting], length.size
+        default, size = default_number(length.setting), length.size
         if length.given is not None or size in (None, default) or self._running:  # a broker has loaded them
             return
         first: Entry | None = None

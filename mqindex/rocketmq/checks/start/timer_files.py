@@ -15,10 +15,10 @@ from mqindex._words import plural
 from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
-from mqindex.rocketmq.broker_values import NUMBERS
 from mqindex.rocketmq.checks.start.config_files import no_config_directory
 from mqindex.rocketmq.checks.start.start_files import NO_FILE, Entry, listed, log_file_size, not_a_file
 from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.settings import default_number
 
 _WHEEL_SIZE: Final = 7 * 24 * 3600 * 2 * 32  # slots of a week, twice, whatever timerPrecisionMs is
 _SIZE: Final = "mappedFileSizeTimerLog"
@@ -35,7 +35,7 @@ class TimerFault(NamedTuple):
 
 def timers_are_on(options: StoreOptions) -> bool:
     """Whether a broker of 5.0 or later loads these files."""
-    return options.is_on("timerWheelEnable", "true")
+    return options.is_on("timerWheelEnable")
 
 
 def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
@@ -59,7 +59,7 @@ def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
     for at, one in enumerate(entries):
         if one.directory or (one.size == 0 and at == len(entries) - 1):  # deleted or passed over
             continue
-        size = known or NUMBERS[_SIZE]
+        size = known or default_number(_SIZE)
         if one.size != size:
             finding = catalogue.TIMER_LOG_LENGTH.finding(one.path, expected=size, got=one.size)
             unless = None if known else f"unless {_SIZE} is {one.size}"

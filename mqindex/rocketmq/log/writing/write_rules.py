@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqindex._native.pieces import hosts_of, pieces_of_sequence
-from mqindex.rocketmq.broker_values import FLUSH_DISK_TYPES, NUMBERS
+from mqindex.rocketmq.broker_conf import blamed_on
 from mqindex.rocketmq.brokers import FRAMES_AS_BODIES, FRAMES_LIMITED, LONG_TOPICS, UNSEPARATED, follows
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.settings import blamed_on
+from mqindex.rocketmq.settings import FLUSH_DISK_TYPES
 
 _MARGIN = 64 << 10  # what a whole frame may have beyond the largest body
 _MAX_INT = 2**31 - 1
@@ -51,13 +51,13 @@ def write_rules(options: StoreOptions) -> WriteRules:
     True
     """
     broker = options.broker
-    max_message = _whole(options, "maxMessageSize")
+    max_message = options.number("maxMessageSize")
     as_bodies = follows(broker, FRAMES_AS_BODIES)
     limit = max_message + _MARGIN if follows(broker, FRAMES_LIMITED) else _MAX_INT
     return WriteRules(
         separator=not follows(broker, UNSEPARATED),
-        append_crc=_switch(options, "enabledAppendPropCRC", False),
-        long_topics=follows(broker, LONG_TOPICS) and _switch(options, "autoMessageVersionOnTopicLen", True),
+        append_crc=_switch(options, "enabledAppendPropCRC"),
+        long_topics=follows(broker, LONG_TOPICS) and _switch(options, "autoMessageVersionOnTopicLen"),
         max_body=max_message,
         max_frame=max_message if as_bodies else min(limit, _MAX_INT),
         max_batch=max_message if as_bodies else _MAX_INT,
@@ -72,9 +72,9 @@ def flush_rules(options: StoreOptions, flush: str | None = None) -> FlushRules:
         raise ValueError(f"flush: expected sync or async, got {flush!r}")
     return FlushRules(
         sync=chosen == "sync",
-        interval=_whole(options, "flushIntervalCommitLog") / 1000,
-        least_pages=_whole(options, "flushCommitLogLeastPages"),
-        thorough_interval=_whole(options, "flushCommitLogThoroughInterval") / 1000,
+        interval=options.number("flushIntervalCommitLog") / 1000,
+        least_pages=options.number("flushCommitLogLeastPages"),
+        thorough_interval=options.number("flushCommitLogThoroughInterval") / 1000,
     )
 
 
@@ -88,7 +88,7 @@ def host_bytes(name: str, host: str) -> bytes:
 
 
 def _flush_disk_type(options: StoreOptions) -> str:
-    named = options.setting("flushDiskType", "ASYNC_FLUSH")
+    named = options.setting("flushDiskType")
     with blamed_on(options.broker_conf):
         if named not in FLUSH_DISK_TYPES:
             raise ValueError(f"flushDiskType: expected SYNC_FLUSH or ASYNC_FLUSH, got {named!r:.60}")
@@ -96,7 +96,7 @@ def _flush_disk_type(options: StoreOptions) -> str:
 
 
 def _store_host(options: StoreOptions) -> bytes:
-    address, port = options.setting("brokerIP1", "127.0.0.1"), _whole(options, "listenPort")
+    address, port = options.setting("brokerIP1"), options.number("listenPort")
     with blamed_on(options.broker_conf):
         try:
             return host_bytes("brokerIP1", f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
@@ -104,13 +104,8 @@ def _store_host(options: StoreOptions) -> bytes:
             raise ValueError(f"brokerIP1: expected an IP address, got {address!r:.60}") from None
 
 
-def _whole(options: StoreOptions, name: str) -> int:
-    said = options.number(name)
-    return NUMBERS[name] if said is None else said
-
-
-def _switch(options: StoreOptions, name: str, default: bool) -> bool:
-    text = options.setting(name, str(default)).strip().lower()
+def _switch(options: StoreOptions, name: str) -> bool:
+    text = options.setting(name).strip().lower()
     with blamed_on(options.broker_conf):
         if text not in ("true", "false"):
             raise ValueError(f"{name}: expected true or false, got {text!r:.60}")
