@@ -68,7 +68,7 @@ def repair(
     Raises
     ------
     StoreInUseError : a broker holds the log dir, or an index is open for writing.
-    FileStateError : a worker of a cluster does not see the files as the others do.
+    FileStateError : a partition in the log dir is a link; or a worker of a cluster does not see the files as others do.
     RebuildError : a worker died; nothing was published, or, if it died while files got their places, each is the old or
         the new one.
 
