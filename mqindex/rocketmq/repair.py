@@ -103,6 +103,7 @@ def repair(
         only a broker adds there, as long as its queues lack them too; or the commit log is missing, or what is in the
         place of the index or the queues is no directory; or a worker of a cluster does not see the files as the
         others do. Or a repair takes messages out of a queue that consumers get now, and `replace_served` is False.
+        Or the directory of a topic or queue is a link.
     RebuildError
         A worker died; nothing was published, or, if it died while files got their places, each is the old or the new
         one.
