@@ -35,6 +35,10 @@ STRAY_QUEUE_FILE = Kind("stray-queue-file", "error",
     "ignore directories; brokers before 4.5 load nothing after it).",
     "{who} refuses to start: move it elsewhere")
 IGNORED_QUEUE_FILE = replace(STRAY_QUEUE_FILE, severity="warning", hint="the broker ignores it")
+LOADED_AS_QUEUE_FILE = replace(STRAY_QUEUE_FILE,
+    hint="a broker loads it as a file of the queue, where its name sorts: move it elsewhere")
+QUEUE_FILES_NOT_LOADED = replace(STRAY_QUEUE_FILE,
+    hint="the broker starts without what is after it, and writes over it: move it elsewhere before")
 LOG_FILE_EMPTY = Kind("log-file-empty", "error",
     "A log file has no bytes, and brokers from 4.5 to 5.1.2 do not start.",
     "{who} refuses to start: delete it")

@@ -12,10 +12,12 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from mqindex._rules import Broker
 from mqindex.errors import FileStateError, GeometryError
 from mqindex.files import disk, lock
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, layout, store
+from mqindex.rocketmq.brokers import TAGS_INDEXED
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger, refuse_entries_after
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
@@ -74,6 +76,12 @@ class Survey:
     @property
     def log_bytes(self) -> int:
         return sum(span.stop - span.file_start for span in self.spans)
+
+    @property
+    def next_broker(self) -> Broker:
+        """The broker of the next start: who wrote the files before 5.4 may have been replaced since."""
+        inferred = self.options.broker_version is None and self.version.broker.does(TAGS_INDEXED)
+        return self.version.broker if inferred else self.options.broker
 
     def is_in_use(self) -> bool:
         """Whether another process holds the store's lock now: a broker, or a writer of this package."""

@@ -108,7 +108,7 @@ def _look(look: BatchLook) -> BatchLooked:
     looked = BatchLooked(look.name)
     files, skipped = queue_files(look.path, BATCH_UNIT_SIZE)
     looked.files = len(files)
-    looked.findings = file_findings(files, skipped, look.file_size, look.broker)
+    looked.findings = file_findings(look.path, files, skipped, look.file_size, look.broker)
     if not files:
         return looked
     try:

@@ -15,12 +15,11 @@ from mqindex._native.consume_queue import check_units, decode_units
 from mqindex._rules import Broker
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
-from mqindex.files import disk
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.brokers import DIRECTORIES_STOP, EMPTY_FILES_STOP, EVERY, follows
-from mqindex.rocketmq.checks.start.start_files import begins_without_unit
+from mqindex.rocketmq.checks.start.loading import Loaded, load
+from mqindex.rocketmq.checks.start.start_files import begins_without_unit, listed
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -74,7 +73,7 @@ def check_queue(check: QueueCheck) -> ReadQueue:
 def _check_queue(check: QueueCheck) -> ReadQueue:
     checked = ReadQueue(check.topic, check.queue_id)
     files, skipped = queue_files(check.path, QUEUE_UNIT_SIZE)
-    checked.findings += file_findings(files, skipped, check.file_size, check.broker)
+    checked.findings += file_findings(check.path, files, skipped, check.file_size, check.broker)
     checked.files = len(files)
     if files:
         checked.min_offset = files[0].start // QUEUE_UNIT_SIZE
@@ -94,26 +93,27 @@ def _blank_end(files: Sequence[LogFile], max_offset: int) -> tuple[Finding, ...]
 
 
 def file_findings(
-    files: Sequence[LogFile], skipped: Sequence[Skipped], file_size: int, broker: Broker
+    directory: str, files: Sequence[LogFile], skipped: Sequence[Skipped], file_size: int, broker: Broker
 ) -> tuple[Finding, ...]:
     """What is wrong with names and lengths in a queue's directory."""
-    strays = (_stray(one, broker) for one in skipped)
+    loaded = load(listed([directory]), file_size, broker) if skipped else None
+    strays = (_stray(one, loaded) for one in skipped if loaded is not None)
     lengths = (finding for file in files for finding in _wrong_length(file, file_size))
     return (*strays, *lengths, *_holes(files))
 
 
-def _stray(one: Skipped, broker: Broker) -> Finding:
-    """What is not the queue's."""
-    empty = EMPTY_FILES_STOP if _is_last_empty(one) else EVERY
-    stops = follows(broker, DIRECTORIES_STOP if disk.is_directory(one.path) else empty)
-    kind = catalogue.STRAY_QUEUE_FILE if stops else catalogue.IGNORED_QUEUE_FILE
-    return kind.finding(one.path, got=one.reason, who="a broker")
-
-
-def _is_last_empty(one: Skipped) -> bool:
-    """Whether it is a file without a byte, and the last of its directory by name: such a one is deleted."""
-    directory, name = os.path.split(one.path)
-    return one.reason == "an empty file" and name == max(os.listdir(directory))
+def _stray(one: Skipped, loaded: Loaded) -> Finding:
+    """What is not the queue's, by what a broker does with it."""
+    refused = next((refused for refused in loaded.refused if refused.entry.path == one.path), None)
+    if refused is not None:
+        stray = catalogue.STRAY_QUEUE_FILE
+        return stray.finding(one.path, expected=refused.expected, got=refused.got, who=refused.who)
+    kind = catalogue.IGNORED_QUEUE_FILE
+    if any(entry.path == one.path for entry in loaded.files):
+        kind = catalogue.LOADED_AS_QUEUE_FILE
+    elif any(entry.path == one.path for entry in loaded.left[:-1]):
+        kind = catalogue.QUEUE_FILES_NOT_LOADED
+    return kind.finding(one.path, got=one.reason)
 
 
 def _wrong_length(file: LogFile, file_size: int) -> Iterator[Finding]:

@@ -174,7 +174,7 @@ def _check(
         high=walked.end,
         damaged=lost,
         file_size=found.queues.rules.file_size,
-        broker=found.version.broker,
+        broker=found.next_broker,
     )
 
 

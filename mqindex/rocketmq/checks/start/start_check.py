@@ -9,28 +9,18 @@ Source: RocketMQ `MappedFileQueue.doLoad`, `DefaultMessageStore.load`, `IndexSer
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
-from typing import NamedTuple
 
-from mqindex._rules import Rule
 from mqindex._words import plural
 from mqindex.files.reading.regular import reading
 from mqindex.files.rights import is_shut, rights
-from mqindex.report import Finding, Kind
+from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.brokers import (
-    BATCH_QUEUES,
-    BLANK_ENDS_STOP,
     COMPACTION,
-    DIRECTORIES_STOP,
-    EMPTY_FILES_STOP,
-    EVERY,
     INDEX_FILES_REQUIRED,
-    LENGTHS_COMPARED,
     PROCESS_ID_KEPT,
     RECOVERS_FROM_OFFSET,
     TIMERS,
@@ -51,39 +41,23 @@ from mqindex.rocketmq.checks.start.config_files import (
     no_config_directory,
     refusals,
 )
-from mqindex.rocketmq.checks.start.recovery import Recovery, needs_offset, reach_of_queues
+from mqindex.rocketmq.checks.start.load_look import LoadLook
+from mqindex.rocketmq.checks.start.recovery import Recovery, needs_offset
 from mqindex.rocketmq.checks.start.rocksdb_files import rocksdb_faults
 from mqindex.rocketmq.checks.start.start_files import (
     NO_FILE,
     Entry,
-    begins_without_unit,
     is_log_file,
     listed,
     number_of,
 )
-from mqindex.rocketmq.checks.start.start_look import Started, StartLook
+from mqindex.rocketmq.checks.start.start_look import Started
 from mqindex.rocketmq.checks.start.timer_files import timer_faults, timers_are_on
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.pipeline.survey import Survey
-from mqindex.rocketmq.queue.queue_files import subdirectories
-from mqindex.rocketmq.rocksdb import config_in_rocksdb
-from mqindex.rocketmq.settings import default_number
 
 _ABORT = ("abort", "abort.bak")
-_STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
-_EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
-_LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
-_QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
-_BATCH = "BatchCQ"
-
-
-class _Length(NamedTuple):
-    """How long files are: by the setting that was given, and as they are compared; None: nothing says so."""
-
-    setting: str
-    given: int | None
-    size: int | None
 
 
 def check_start(found: Survey, reads: Sequence[Recovery] | None = None) -> Started:
@@ -106,26 +80,10 @@ def check_start(found: Survey, reads: Sequence[Recovery] | None = None) -> Start
     return look.verdict()
 
 
-class _Look(StartLook):
+class _Look(LoadLook):
     """Looks at one part of a store after the other."""
 
-    # ---- files of a log or a queue
-
-    def at_log(self) -> None:
-        """Every entry of its directories must be a file of the log; without one the broker deletes the queues."""
-        entries = listed(self._options.commitlog)
-        there = start_files.usual([one.size for one in entries if is_log_file(one)])
-        size = self._options.mapped_file_size or start_files.log_file_size(entries) or there
-        self._load(entries, size, "log")
-        self._require_known(_Length("mappedFileSizeCommitLog", self._options.mapped_file_size, size), [entries])
-        if self._running or any(start_files.is_log_file(one) and one.size for one in entries):
-            return
-        home = self._options.consume_queue
-        queues = [path for path in _queue_directories(home) if any(one.size for one in listed([path]))]
-        if queues:
-            self._deletes.append(home)
-            none = catalogue.QUEUES_DELETED_AT_NEXT_START.finding(home, expected="a commit log", got="none")
-            self._findings.append(none)
+    # ---- the log
 
     def at_recovery(self) -> None:
         """At the first bad record that it reads, a broker cuts the log and deletes all later files."""
@@ -202,155 +160,6 @@ class _Look(StartLook):
         if self._broker.does(WAITS_IF_TOLD):
             return self._options.is_on("recheckReputOffsetFromCq")
         return self._broker.does(WAITS_FOR_DISPATCH)
-
-    def _load(self, entries: Sequence[Entry], size: int | None, what: str) -> None:
-        """`MappedFileQueue.doLoad`; `what`: whose files; other checks make the findings of a "simple queue"."""
-        stray = _STRAY.get(what)
-        if self._broker.does(LENGTHS_COMPARED) is False and size is not None:
-            entries = self._loaded(entries, size, what)
-        self._files += [one for one in entries if not one.directory]
-        for at, one in enumerate(entries):
-            if one.directory:
-                self._refuse(one, "a directory", stray, rule=DIRECTORIES_STOP)
-            elif one.size == 0 and at == len(entries) - 1:
-                if self._running and what == "log":  # the broker is making it
-                    continue
-                named = layout.number_of(one.name) is not None
-                self._refuse(one, "an empty file", _EMPTY.get(what) if named else stray, rule=EMPTY_FILES_STOP)
-                if self._broker.does(EMPTY_FILES_STOP) is False:
-                    self._deletes.append(one.path)
-            elif layout.number_of(one.name) is None:
-                self._refuse(one, "not named by a number", stray)
-            elif size is not None and one.size != size:
-                self._refuse(one, f"{plural(one.size, 'byte')}, not {size}", _LENGTH.get(what), expected=size)
-            elif what == "log" and not start_files.is_log_file(one):
-                named_otherwise = catalogue.LOADED_AS_LOG_FILE.finding(one.path, expected="20 digits", got=one.name)
-                self._findings.append(named_otherwise)
-            elif what == "log" and at and entries[at - 1].name == one.name:
-                expected, got = "one file of this name", entries[at - 1].path
-                self._findings.append(catalogue.DUPLICATE_LOG_FILE.finding(one.path, expected=expected, got=got))
-
-    def _loaded(self, entries: Sequence[Entry], size: int, what: str) -> Sequence[Entry]:
-        """What a broker before 4.5 loads: it starts without the first file of another length and all after it.
-
-        It takes them as not there, and writes over them. Source: RocketMQ 4.3.2 and 4.4.0 `MappedFileQueue.load`.
-        """
-        loaded = list(takewhile(lambda one: one.size == size, entries))
-        left = [one for one in entries[len(loaded) :] if is_log_file(one) and one.size]
-        if what == "log" and left and not self._running:
-            other = entries[len(loaded)]
-            later = plural(sum(one is not other for one in left), "later file")
-            self._cuts.append(left[0].path)
-            self._messages = None
-            kind = catalogue.LOG_FILES_NOT_LOADED
-            got = "a directory" if other.directory else other.size
-            self._findings.append(kind.finding(other.path, expected=size, got=got, files=later))
-        return loaded
-
-    def _require_known(self, length: _Length, directories: Iterable[Sequence[Entry]]) -> None:
-        """Nobody knows whether a broker takes files whose length is neither given nor shown, nor its default."""
-        default, size = default_number(length.setting), length.size
-        if length.given is not None or size in (None, default) or self._running:  # a broker has loaded them
-            return
-        first: Entry | None = None
-        for entries in directories:
-            if start_files.shows_length(entries, size):
-                return
-            first = first or next((one for one in entries if not one.directory and one.size == size), None)
-        if first is not None:
-            reason = f"{plural(size, 'byte')}, not {default}, the default"
-            self._stop(first.path, reason, f"unless {length.setting} is {size}", None, "--broker-conf")
-            option = f"--broker-conf FILE, the broker's own, whole, for its {length.setting}"
-            unknown = catalogue.FILE_LENGTH_UNKNOWN
-            self._findings.append(unknown.finding(first.path, expected=default, got=size, option=option))
-
-    def _refuse(
-        self,
-        one: Entry,
-        reason: str,
-        kind: Kind | None,
-        *,
-        rule: Rule = EVERY,
-        expected: int | None = None,
-    ) -> None:
-        """With this file a broker of the rule does not start."""
-        stops = self._broker.does(rule)
-        if stops is False:
-            return
-        decides = LENGTHS_COMPARED if rule is EVERY else rule  # of the brokers before, see `_loaded`
-        brokers = decides.brokers if self._broker.does(decides) is None else "every"
-        self._stop(one.path, reason, brokers, stops)
-        if kind is None:
-            return
-        who = "the broker" if brokers == "every" else "a broker" if rule is EVERY else f"a broker {brokers}"
-        if stops is None and self._running:  # the running broker shows that it is another version
-            kind = replace(kind, severity="warning")
-        got = reason if expected is None else one.size
-        self._findings.append(kind.finding(one.path, expected=expected, got=got, who=who))
-
-    def at_queues(self) -> None:
-        """Consume queues, their extension files where these are on, and batch queues."""
-        if (elsewhere := config_in_rocksdb(self._options)) is not None:
-            self._findings.append(catalogue.TOPICS_ELSEWHERE.finding(elsewhere))
-        if self._found.queues.rocksdb is not None:
-            return
-        rules = self._found.queues.rules
-        batch = self._found.queues.declared
-        options = self._options
-        length = _Length("mappedFileSizeConsumeQueue", options.consume_queue_file_size, rules.file_size)
-        simple = list(_queue_directories(options.consume_queue))
-        self._at_blank_ends(self._load_queues(simple, length, "simple queue"))
-        if rules.ext_file_size is not None:
-            ext = _Length("mappedFileSizeConsumeQueueExt", options.consume_queue_ext_file_size, rules.ext_file_size)
-            self._load_queues(_queue_directories(options.consume_queue_ext_directory), ext, "queue")
-        if self._broker.does(BATCH_QUEUES) is False:  # it loads no batch queues, and compares no types
-            return
-        for path in simple:
-            self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
-        batched = list(_queue_directories(options.batch_consume_queue))
-        self._load_queues(batched, self._batch_length(batched), "simple queue")
-        for path in batched:
-            self._require_type(path, _BATCH, batch is None or _topic_of(path) in batch)
-
-    def _batch_length(self, queues: Sequence[str]) -> _Length:
-        given = self._options.batch_queue_file_size
-        entries = listed(queues)
-        there = start_files.usual([one.size for one in entries if is_log_file(one)])
-        return _Length("mapperFileSizeBatchConsumeQueue", given, given or there)
-
-    def _at_blank_ends(self, directories: Iterable[Sequence[Entry]]) -> None:
-        """`ConsumeQueue.correctMinOffset` looks 20 bytes before the last file, unless the log's end was cut off the
-        queues before. After an unclean end the broker may have written units there meanwhile."""
-        lasts = [entries[-1] for entries in directories if entries]
-        blank = [one for one in lasts if one.size and number_of(one) and begins_without_unit(one.path)]
-        stops = self._broker.does(BLANK_ENDS_STOP) if blank and not self._running else False
-        if stops is False or not self._goes_on(reach_of_queues(self._options)):
-            return
-        for one in blank:
-            reason = "its first place holds no unit"
-            known = stops and not self._found.unclean
-            self._stop(one.path, reason, "every" if known else f"perhaps {BLANK_ENDS_STOP.brokers}", known or None)
-
-    def _goes_on(self, reach: int) -> bool:
-        """Whether the log has a message at this phy offset, to which the queues reach, or behind it."""
-        files = [
-            one for one in listed(self._options.commitlog) if is_log_file(one) and number_of(one) + one.size > reach
-        ]
-        heads = (start_files.message_at(one.path, max(reach - number_of(one), 0)) for one in files[:2])
-        return any(head is not None for head in heads)
-
-    def _load_queues(self, queues: Iterable[str], length: _Length, what: str) -> list[list[Entry]]:
-        directories = [listed([path]) for path in queues]
-        for entries in directories:
-            self._load(entries, length.size, what)
-        self._require_known(length, directories)
-        return directories
-
-    def _require_type(self, path: str, kind: str, said: bool) -> None:
-        if not said:
-            self._stop(path, f"a queue of type {kind}, which config/topics.json does not say of its topic")
-            expected = f"queue.type {kind} in config/topics.json"
-            self._findings.append(catalogue.QUEUE_TYPE.finding(path, expected=expected, got="another"))
 
     # ---- the index
 
@@ -507,15 +316,3 @@ class _Look(StartLook):
             if fault.stops is not False:
                 self._stop(fault.path, fault.reason, stops=fault.stops)
             self._findings += [fault.finding] if fault.finding is not None else []
-
-
-def _queue_directories(home: str) -> Iterator[str]:
-    """What a broker loads as queues: `<topic>/<queueId>/`, the number as Java reads it; `list_queues` takes fewer."""
-    for topic in sorted(subdirectories(home)):
-        for queue in sorted(subdirectories(topic)):
-            if _QUEUE_ID.fullmatch(os.path.basename(queue)):
-                yield queue
-
-
-def _topic_of(path: str) -> str:
-    return os.path.basename(os.path.dirname(path))

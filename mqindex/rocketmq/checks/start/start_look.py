@@ -9,7 +9,6 @@ from typing import NamedTuple
 from mqindex._rules import Rule
 from mqindex.files import lock
 from mqindex.report import Finding, Obstacle, Start
-from mqindex.rocketmq.brokers import TAGS_INDEXED
 from mqindex.rocketmq.checks.start.recovery import NOT_KNOWN, Recovery, recoveries
 from mqindex.rocketmq.checks.start.start_files import Entry
 from mqindex.rocketmq.pipeline.survey import Survey
@@ -28,9 +27,7 @@ class StartLook:
     def __init__(self, found: Survey, reads: Sequence[Recovery] | None) -> None:
         self._found, self._options = found, found.options
         self._reads = recoveries(found) or NOT_KNOWN if reads is None else reads
-        self._broker = self._options.broker  # who wrote the files before 5.4 may have been replaced since
-        if self._options.broker_version is None and found.version.broker.does(TAGS_INDEXED):
-            self._broker = found.version.broker
+        self._broker = found.next_broker
         self._lock = lock.holder(os.path.join(found.options.root, "lock"))
         self._running = self._lock.state == "held" and not found.held
         self._obstacles: list[Obstacle] = []

@@ -1,0 +1,201 @@
+"""Whether a broker's next start would load the directories of a log and of its queues, and what it would delete there.
+
+Source: RocketMQ `MappedFileQueue`, `DefaultMessageStore.load`, `ConsumeQueueStore.loadConsumeQueues`, 4.1 to 5.5.1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from mqindex._words import plural
+from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.brokers import BATCH_QUEUES, BLANK_ENDS_STOP, EMPTY_FILES_STOP
+from mqindex.rocketmq.checks.start import start_files
+from mqindex.rocketmq.checks.start.loading import Refused, load
+from mqindex.rocketmq.checks.start.recovery import reach_of_queues
+from mqindex.rocketmq.checks.start.start_files import Entry, begins_without_unit, is_log_file, listed, number_of
+from mqindex.rocketmq.checks.start.start_look import StartLook
+from mqindex.rocketmq.queue.queue_files import subdirectories
+from mqindex.rocketmq.rocksdb import config_in_rocksdb
+from mqindex.rocketmq.settings import default_number
+
+_STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
+_EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
+_LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
+_QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+_BATCH = "BatchCQ"
+
+
+class _Length(NamedTuple):
+    """How long files are: by the setting that was given, and as they are compared; None: nothing says so."""
+
+    setting: str
+    given: int | None
+    size: int | None
+
+
+class LoadLook(StartLook):
+    """Looks at the directories of a log and of queues."""
+
+    def at_log(self) -> None:
+        """Every entry of its directories must be a file of the log; without one the broker deletes the queues."""
+        entries = listed(self._options.commitlog)
+        there = start_files.usual([one.size for one in entries if is_log_file(one)])
+        size = self._options.mapped_file_size or start_files.log_file_size(entries) or there
+        self._load(entries, size, "log")
+        self._require_known(_Length("mappedFileSizeCommitLog", self._options.mapped_file_size, size), [entries])
+        if self._running or any(start_files.is_log_file(one) and one.size for one in entries):
+            return
+        home = self._options.consume_queue
+        queues = [path for path in _queue_directories(home) if any(one.size for one in listed([path]))]
+        if queues:
+            self._deletes.append(home)
+            none = catalogue.QUEUES_DELETED_AT_NEXT_START.finding(home, expected="a commit log", got="none")
+            self._findings.append(none)
+
+    def _load(self, entries: Sequence[Entry], size: int | None, what: str) -> None:
+        """`what`: whose files; other checks make the findings of a "simple queue"."""
+        loaded = load(entries, size, self._broker)
+        self._files += [one for one in entries[: len(entries) - len(loaded.left)] if not one.directory]
+        making = what == "log" and self._running  # the broker makes its next file
+        for refused in loaded.refused:
+            if not (making and refused.rule is EMPTY_FILES_STOP):
+                self._refuse(refused, what)
+        if loaded.deleted is not None and not making:
+            self._deletes.append(loaded.deleted.path)
+        if what == "log":
+            self._at_names(loaded.files)
+            self._at_left(loaded.left, size)
+
+    def _refuse(self, refused: Refused, what: str) -> None:
+        """With this file a broker of the rule does not start."""
+        self._stop(refused.entry.path, refused.reason, refused.brokers, refused.stops)
+        kinds = _LENGTH if refused.expected is not None else _EMPTY if refused.empty else _STRAY
+        if what not in kinds:
+            return
+        kind = kinds[what]
+        if refused.stops is None and self._running:  # the running broker shows that it is another version
+            kind = replace(kind, severity="warning")
+        path, expected, got = refused.entry.path, refused.expected, refused.got
+        self._findings.append(kind.finding(path, expected=expected, got=got, who=refused.who))
+
+    def _at_names(self, files: Sequence[Entry]) -> None:
+        """Each log file is loaded whatever its number: one after the other, by name."""
+        before: dict[str, Entry] = {}
+        for one in files:
+            if not is_log_file(one):
+                kind = catalogue.LOADED_AS_LOG_FILE
+                self._findings.append(kind.finding(one.path, expected="20 digits", got=one.name))
+            elif one.name in before:
+                kind = catalogue.DUPLICATE_LOG_FILE
+                got = before[one.name].path
+                self._findings.append(kind.finding(one.path, expected="one file of this name", got=got))
+            before[one.name] = one
+
+    def _at_left(self, left: Sequence[Entry], size: int | None) -> None:
+        """What a broker before 4.5 writes over."""
+        files = [one for one in left if is_log_file(one) and one.size]
+        if not files or self._running:
+            return
+        later = plural(sum(one is not left[0] for one in files), "later file")
+        self._cuts.append(files[0].path)
+        self._messages = None
+        got = "a directory" if left[0].directory else left[0].size
+        self._findings.append(catalogue.LOG_FILES_NOT_LOADED.finding(left[0].path, expected=size, got=got, files=later))
+
+    def _require_known(self, length: _Length, directories: Iterable[Sequence[Entry]]) -> None:
+        """Nobody knows whether a broker takes files whose length is neither given nor shown, nor its default."""
+        default, size = default_number(length.setting), length.size
+        if length.given is not None or size in (None, default) or self._running:  # a broker has loaded them
+            return
+        first: Entry | None = None
+        for entries in directories:
+            if start_files.shows_length(entries, size):
+                return
+            first = first or next((one for one in entries if not one.directory and one.size == size), None)
+        if first is not None:
+            reason = f"{plural(size, 'byte')}, not {default}, the default"
+            self._stop(first.path, reason, f"unless {length.setting} is {size}", None, "--broker-conf")
+            option = f"--broker-conf FILE, the broker's own, whole, for its {length.setting}"
+            unknown = catalogue.FILE_LENGTH_UNKNOWN
+            self._findings.append(unknown.finding(first.path, expected=default, got=size, option=option))
+
+    def at_queues(self) -> None:
+        """Consume queues, their extension files where these are on, and batch queues."""
+        if (elsewhere := config_in_rocksdb(self._options)) is not None:
+            self._findings.append(catalogue.TOPICS_ELSEWHERE.finding(elsewhere))
+        if self._found.queues.rocksdb is not None:
+            return
+        rules = self._found.queues.rules
+        batch = self._found.queues.declared
+        options = self._options
+        length = _Length("mappedFileSizeConsumeQueue", options.consume_queue_file_size, rules.file_size)
+        simple = list(_queue_directories(options.consume_queue))
+        self._at_blank_ends(self._load_queues(simple, length, "simple queue"))
+        if rules.ext_file_size is not None:
+            ext = _Length("mappedFileSizeConsumeQueueExt", options.consume_queue_ext_file_size, rules.ext_file_size)
+            self._load_queues(_queue_directories(options.consume_queue_ext_directory), ext, "queue")
+        if self._broker.does(BATCH_QUEUES) is False:  # it loads no batch queues, and compares no types
+            return
+        for path in simple:
+            self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
+        batched = list(_queue_directories(options.batch_consume_queue))
+        self._load_queues(batched, self._batch_length(batched), "simple queue")
+        for path in batched:
+            self._require_type(path, _BATCH, batch is None or _topic_of(path) in batch)
+
+    def _batch_length(self, queues: Sequence[str]) -> _Length:
+        given = self._options.batch_queue_file_size
+        entries = listed(queues)
+        there = start_files.usual([one.size for one in entries if is_log_file(one)])
+        return _Length("mapperFileSizeBatchConsumeQueue", given, given or there)
+
+    def _at_blank_ends(self, directories: Iterable[Sequence[Entry]]) -> None:
+        """`ConsumeQueue.correctMinOffset` looks 20 bytes before the last file, unless the log's end was cut off the
+        queues before. After an unclean end the broker may have written units there meanwhile."""
+        lasts = [entries[-1] for entries in directories if entries]
+        blank = [one for one in lasts if one.size and number_of(one) and begins_without_unit(one.path)]
+        stops = self._broker.does(BLANK_ENDS_STOP) if blank and not self._running else False
+        if stops is False or not self._goes_on(reach_of_queues(self._options)):
+            return
+        for one in blank:
+            reason = "its first place holds no unit"
+            known = stops and not self._found.unclean
+            self._stop(one.path, reason, "every" if known else f"perhaps {BLANK_ENDS_STOP.brokers}", known or None)
+
+    def _goes_on(self, reach: int) -> bool:
+        """Whether the log has a message at this phy offset, to which the queues reach, or behind it."""
+        files = [
+            one for one in listed(self._options.commitlog) if is_log_file(one) and number_of(one) + one.size > reach
+        ]
+        heads = (start_files.message_at(one.path, max(reach - number_of(one), 0)) for one in files[:2])
+        return any(head is not None for head in heads)
+
+    def _load_queues(self, queues: Iterable[str], length: _Length, what: str) -> list[list[Entry]]:
+        directories = [listed([path]) for path in queues]
+        for entries in directories:
+            self._load(entries, length.size, what)
+        self._require_known(length, directories)
+        return directories
+
+    def _require_type(self, path: str, kind: str, said: bool) -> None:
+        if not said:
+            self._stop(path, f"a queue of type {kind}, which config/topics.json does not say of its topic")
+            expected = f"queue.type {kind} in config/topics.json"
+            self._findings.append(catalogue.QUEUE_TYPE.finding(path, expected=expected, got="another"))
+
+
+def _queue_directories(home: str) -> Iterator[str]:
+    """What a broker loads as queues: `<topic>/<queueId>/`, the number as Java reads it; `list_queues` takes fewer."""
+    for topic in sorted(subdirectories(home)):
+        for queue in sorted(subdirectories(topic)):
+            if _QUEUE_ID.fullmatch(os.path.basename(queue)):
+                yield queue
+
+
+def _topic_of(path: str) -> str:
+    return os.path.basename(os.path.dirname(path))

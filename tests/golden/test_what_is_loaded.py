@@ -1,0 +1,66 @@
+"""What is in a queue's directory and not the queue's: the finding and the start verdict say the same of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mqindex.rocketmq import verify
+from tests.support.golden import case
+
+QUEUE = "consumequeue/BBTopic/0"
+LENGTH = 1000
+STRANGERS = {  # name: how many bytes, None: a directory
+    "a directory": ("old", None),
+    "a directory before all": ("!old", None),
+    "a short file": ("notes", 3),
+    "an empty file": ("notes", 0),
+    "an empty file before all": ("!notes", 0),
+    "an empty next file": (f"{2000:020d}", 0),
+    "an empty first file": (f"{0:020d}", 0),
+    "a file of no name": ("notes", LENGTH),
+    "a number of another length": ("7", LENGTH),
+    "a short number": ("7", 20),
+    "no place of a unit": (f"{2007:020d}", LENGTH),
+}
+
+
+@pytest.mark.parametrize("version", [None, "4.3.2", "4.9.3", "5.0.0", "5.1.0", "5.1.3", "5.5.0"])
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_the_finding_and_the_start_verdict_say_the_same(tmp_path: Path, stranger: str, version: str | None) -> None:
+    """`MappedFileQueue.load`: a number of another length was said to stop a start that comes up, and brokers before
+    4.5 to refuse what they pass over."""
+    store = case("basic-493").unpack(tmp_path)
+    name, size = STRANGERS[stranger]
+    path = store / QUEUE / name
+    _ = path.mkdir() if size is None else path.write_bytes(bytes(size))
+    report = verify(store, broker_version=version)
+    assert report.start is not None
+    (found,) = (one for one in report.findings if one.path == str(path) and one.kind == "stray-queue-file")
+    obstacle = next((one for one in report.start.obstacles if one.path == str(path)), None)
+    assert ("refuses to start" in str(found.hint)) is (obstacle is not None)
+    if obstacle is not None:
+        assert found.severity == "error"
+        assert (obstacle.brokers in str(found.hint)) is (version is None and obstacle.brokers != "from 4.5 on")
+    assert ("ignores it" in str(found.hint)) is (found.severity == "warning")
+
+
+@pytest.mark.parametrize(
+    ("stranger", "version", "hint"),
+    [
+        ("a number of another length", "5.5.0", "a broker loads it as a file of the queue"),
+        ("a directory before all", "4.3.2", "the broker starts without what is after it"),
+        ("a directory", "4.3.2", "the broker ignores it"),
+        ("a directory", "5.1.0", "the broker ignores it"),
+        ("a directory", None, "a broker before 5.1 refuses to start"),
+        ("an empty next file", "5.1.3", "the broker ignores it"),
+        ("an empty first file", "5.1.3", "the broker refuses to start"),
+    ],
+)
+def test_what_a_broker_does_with_it(tmp_path: Path, stranger: str, version: str | None, hint: str) -> None:
+    store = case("basic-493").unpack(tmp_path)
+    name, size = STRANGERS[stranger]
+    _ = (store / QUEUE / name).mkdir() if size is None else (store / QUEUE / name).write_bytes(bytes(size))
+    report = verify(store, broker_version=version)
+    assert [hint in str(one.hint) for one in report.findings if one.kind == "stray-queue-file"] == [True]
