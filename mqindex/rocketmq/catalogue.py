@@ -299,9 +299,14 @@ MISSING_UNITS = Kind("missing-units", "error",
 WRONG_UNIT = Kind("wrong-unit", "error", "A unit has another offset, size or tag than its message.", _REWRITE_QUEUE)
 MANY_WRONG_UNITS = replace(WRONG_UNIT, hint=f"{{units}} of this queue differ; {_REWRITE_QUEUE}")
 OFFSETS_SERVED_TWICE = Kind("offsets-served-twice", "error",
-    "A queue has messages at queue offsets that earlier messages in the log have too.",
+    "A queue has messages whose queue offsets other messages in the log have too.",
     "a broker that had lost the queue's end gave these queue offsets again. Consumers get the later messages now; a "
     "repair puts the earlier ones in their places, and no queue has the later ones then. `mqindex repair` refuses "
+    "this, unless --replace-served (replace_served=True) allows it")
+EARLIER_SERVED = replace(OFFSETS_SERVED_TWICE,
+    hint="the queue offsets started again at 0: the topic was deleted and created again, or a broker had lost the "
+    "queue. Then a broker built the queue from the log: consumers get these earlier messages now, and miss later ones. "
+    "A repair puts the later ones in their places, and no queue has the earlier ones then. `mqindex repair` refuses "
     "this, unless --replace-served (replace_served=True) allows it")
 WRONG_EXT_UNIT = Kind("wrong-ext-unit", "error",
     "Extension units do not match their messages, so consumers filter them wrongly.",

@@ -79,7 +79,7 @@ def repair(
     deep : compare every entry of the index files with the log.
     dry_run : only report it, write nothing; as `verify`, also beside a running broker.
     replace_served : also repair queues in which a broker gave queue offsets a second time: consumers no longer get the
-        later messages with these offsets, which they get now, but the earlier ones.
+        messages with these offsets that they get now, but the earlier ones, or the later where they began again at 0.
     parts : what to repair, of "index" and "consumequeue", which has the batch queues too; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.

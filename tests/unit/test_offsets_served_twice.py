@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import struct
 import sys
 from pathlib import Path
 
@@ -77,6 +79,52 @@ def test_late_messages_that_filled_a_hole_are_not_counted(tmp_path: Path) -> Non
     put_units(tmp_path, CONFIG, dict(zip(range(40, 45), written[50:], strict=True)))
     got = f"5 later messages at queue offsets 40 to 44; {named(phy_offsets(tmp_path), *range(40, 45))}"
     assert [str(one.got) for one in verify(tmp_path, config=CONFIG).findings if one.kind == KIND] == [got]
+
+
+@pytest.mark.parametrize("split_size", [1 << 10, 1 << 12, 1 << 20])
+def test_earlier_messages_of_a_queue_that_a_broker_built_from_nothing(
+    split_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.9.3 and 5.5.1 give consumers the earlier ones then, and the first of the later ones behind them."""
+    monkeypatch.setattr(sys.modules["mqindex.rocketmq.repair"], "SPLIT_SIZE", split_size)
+    monkeypatch.setattr(sys.modules["mqindex.rocketmq.verify"], "split_size_for", lambda _bytes: split_size)
+    writer = LogWriter(tmp_path / "commitlog", mapped_file_size=1 << 20)
+    first = writer.write(*(LogMessage("T", queue_offset=at, keys=f"first{at}") for at in range(50)))
+    rebuild(tmp_path, tmp_path / "early", config=CONFIG)
+    later = writer.write(*(LogMessage("T", queue_offset=at, keys=f"later{at}") for at in range(12)))
+    rebuild(tmp_path, tmp_path / "out", config=CONFIG)
+    (tmp_path / "out/index").rename(tmp_path / "index")
+    (tmp_path / "early/consumequeue").rename(tmp_path / "consumequeue")
+    with open(tmp_path / f"consumequeue/T/0/{0:020d}", "r+b") as file:
+        file.seek(50 * 20)
+        file.write(struct.pack(">qiq", later[0], later[1] - later[0], 0))
+    assert phy_offsets(tmp_path) == [*first, later[0]]
+    got = "50 earlier messages among queue offsets 0 to 49"
+    for report in (verify(tmp_path, config=CONFIG), repair(tmp_path, config=CONFIG, dry_run=True)):
+        assert [str(one.got) for one in report.findings if one.kind == KIND] == [got]
+    with pytest.raises(FileStateError, match="replace_served=True") as refused:
+        repair(tmp_path, config=CONFIG)
+    assert refused.value.got == got
+    assert phy_offsets(tmp_path) == [*first, later[0]]
+    assert repair(tmp_path, config=CONFIG, replace_served=True).ok
+    assert phy_offsets(tmp_path) == later
+    assert verify(tmp_path, config=CONFIG).ok
+
+
+@pytest.mark.parametrize("left", [0, 7])
+def test_a_queue_without_earlier_messages_is_repaired_unasked(left: int, tmp_path: Path) -> None:
+    """Its topic was deleted and created again: consumers get none of the earlier ones."""
+    writer = LogWriter(tmp_path / "commitlog", mapped_file_size=1 << 20)
+    offsets = [*range(50), *range(12)]
+    written = writer.write(*(LogMessage("T", queue_offset=at, keys=f"k{n}") for n, at in enumerate(offsets)))
+    rebuild(tmp_path, tmp_path / "out", config=CONFIG)
+    for part in ("index", "consumequeue"):
+        (tmp_path / "out" / part).rename(tmp_path / part)
+    path = tmp_path / f"consumequeue/T/0/{0:020d}"
+    os.truncate(path, left * 20)
+    os.truncate(path, CONFIG["mappedFileSizeConsumeQueue"])
+    assert repair(tmp_path, config=CONFIG).ok
+    assert phy_offsets(tmp_path) == written[50:]
 
 
 def test_what_both_ranges_have_is_what_both_sets_have() -> None:

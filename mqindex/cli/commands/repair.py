@@ -30,7 +30,7 @@ from mqindex.wording.reports import work_done
 @click.option(
     "--replace-served",
     is_flag=True,
-    help="RocketMQ: where queue offsets were given twice, put the earlier messages back and drop the later ones.",
+    help="RocketMQ: where queue offsets were given twice, drop messages that consumers get now, as verify says.",
 )
 @click.option(
     "--undo",

@@ -13,6 +13,10 @@ after it                         blanks up to it, then there. More blanks than t
 before it                        into a blank, where there is one; else a repetition, not written
 below 0, or beyond 64 bits       not written
 ```
+
+A log does not tell such a topic from a queue whose broker lost it. In both, consumers get the later messages. A broker
+that builds the queue from nothing gives the earlier ones again, adds the later one of 0 behind them, and leaves out
+the others up to there (4.9.3, 5.5.1): here they all stay.
 """
 
 from __future__ import annotations

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.checks.queues.unit_check import QueueRun, UnitDifference
+from mqindex.rocketmq.checks.queues.unit_check import Compared, QueueRun
 from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
-from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities, Ranges, fits_hole, joined, shared
+from mqindex.rocketmq.queue.unit_places import Ranges, fits_hole, joined, shared
 
 _MAX_LISTED = 20
 _MAX_NAMED = 5
 
 
-@dataclass(slots=True)
-class ExpectedUnits:
-    """`ranges`: the places of the units but for the late ones; the others as in `QueueRun`."""
+class ExpectedUnits(Compared):
+    """`ranges`: the places of the units but for the late ones."""
 
-    units: int = 0
-    next: int = -1
-    last_end: int = 0
-    ranges: Ranges = ()
-    late: Ranges = ()
-    named: Ranges = ()
-    scattered: bool = False
-    absent: int = 0
-    wrong: int = 0
-    wrong_ext: int = 0
-    tag_hashes: int = 0
-    differences: tuple[UnitDifference, ...] = ()
-    oddities: Oddities = NO_ODDITIES
+    __slots__ = ()
 
     @property
     def places(self) -> Ranges:
@@ -45,7 +31,7 @@ class ExpectedUnits:
         odd = run.oddities
         if run.next >= 0 and self.next > 0 and (run.anew or run.first == 0):
             odd = odd.noted(run.phy_offset, early=self.units, twice=int(bool(self.ranges) and self.ranges[0][0] == 0))
-            self._forget()
+            self.forget(self.units)
         elif run.next >= 0 and 0 <= self.next < run.first and not run.follows:
             odd = odd.noted(run.phy_offset, blanks=run.first - self.next)
         self.oddities += odd
@@ -56,20 +42,17 @@ class ExpectedUnits:
         self.late = joined([*self.late, *run.late])
         self.named += run.named
         self.scattered |= run.scattered
+        self.early_there += run.early_there
+        self.early = joined([*self.early, *run.early])
         self.absent += run.absent
         self.wrong += run.wrong
         self.wrong_ext += run.wrong_ext
         self.tag_hashes += run.tag_hashes
         self.differences += run.differences[: _MAX_LISTED - len(self.differences)]
 
-    def _forget(self) -> None:
-        self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
-        self.ranges = self.late = self.named = ()
-        self.differences, self.scattered = (), False
-
     def findings(self, path: str) -> list[Finding]:
         """Everything that differs in the queue whose directory is `path`."""
-        own = [*self._absent(path), *self._wrong(), *self._served_twice(path), *self._other(path)]
+        own = [*self._absent(path), *self._wrong(), *self._served_twice(path), *self._early(path), *self._other(path)]
         return [*own, *oddity_findings(self.oddities, path)]
 
     def _absent(self, path: str) -> list[Finding]:
@@ -102,6 +85,14 @@ class ExpectedUnits:
         some = "".join(f"; queue offset {place}: phy offset {at}" for place, at in named)
         got = f"{'up to ' * self.scattered}{count} at queue offsets {again[0][0]} to {again[-1][1] - 1}{some}"
         return [catalogue.OFFSETS_SERVED_TWICE.finding(path, expected="the earlier messages", got=got)]
+
+    def _early(self, path: str) -> list[Finding]:
+        """Units from before the queue offsets began again, put there by a broker that built the queue from nothing."""
+        if not self.early:
+            return []
+        places = f"queue offsets {self.early[0][0]} to {self.early[-1][1] - 1}"
+        got = f"{plural(self.early_there, 'earlier message')} among {places}"
+        return [catalogue.EARLIER_SERVED.finding(path, expected="the later messages", got=got)]
 
     def _other(self, path: str) -> list[Finding]:
         found = []

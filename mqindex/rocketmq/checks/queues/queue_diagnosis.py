@@ -78,7 +78,7 @@ def diagnose_queues(
     if found.queues.rocksdb is not None:
         return _elsewhere(walked, found.queues.rocksdb)
     all_expected = gather_expected([run.queues for run in walked.runs])
-    listed, batch = _list(engine, found), found.queues.batch_topics
+    listed, batch = run_one(engine, _list_queues, found.options, "list the queues"), found.queues.batch_topics
     # by a broker that has none they are not looked at
     batch_queues = listed.batch_queues if follows(found.version.broker, BATCH_QUEUES) else ()
     present = [name for name in listed.queues if name[0] not in batch]
@@ -144,21 +144,14 @@ class _Listed:
     batch_queues: tuple[QueueName, ...]
 
 
-def _list(engine: Engine, found: Survey) -> _Listed:
-    return engine.map(_list_queues, [found.options], name="list the queues")[0]
-
-
 def _list_queues(options: StoreOptions) -> _Listed:
     """The queues and the batch queues that have a directory, `<topic>/<queueId>/`."""
     directory, batches = options.consume_queue, options.batch_consume_queue
     queues, skipped = list_queues(directory)
     if is_rocksdb(directory):  # a broker may write its queues twice, into one directory
         skipped = [one for one in skipped if os.path.dirname(one.path) != directory]
-    return _Listed(tuple(queues), tuple(_skipped(one.path) for one in skipped), tuple(list_queues(batches)[0]))
-
-
-def _skipped(path: str) -> Finding:
-    return catalogue.STRAY_FILE.finding(path)
+    strays = tuple(catalogue.STRAY_FILE.finding(one.path) for one in skipped)
+    return _Listed(tuple(queues), strays, tuple(list_queues(batches)[0]))
 
 
 def _check(
@@ -185,13 +178,14 @@ def _judged(found: Survey, looked: ReadQueue, expected: ExpectedUnits | None, en
     """`end`: where the log's frames end by now."""
     written = looked.reach < end  # units beyond the end that was fixed are of messages written since
     findings = [one for one in looked.findings if not (written and one.kind == catalogue.QUEUE_BEYOND_LOG.name)]
+    path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
     if expected is not None:
-        path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
         findings += expected.findings(path)
     spoilt = any(map(spoils, findings))
     expired = sum(one.got for one in findings if one.kind == catalogue.QUEUE_UNITS_EXPIRED.name)
     if expired and not looked.units and not spoilt:
-        findings.append(_all_expired(found, looked))
+        wanted, got = f"min offset {looked.max_offset}", looked.min_offset
+        findings.append(catalogue.QUEUE_MIN_OFFSET_STALE.finding(path, expected=wanted, got=got))
     return CheckedQueue(
         topic=looked.topic,
         queue_id=looked.queue_id,
@@ -202,12 +196,6 @@ def _judged(found: Survey, looked: ReadQueue, expected: ExpectedUnits | None, en
         min_offset=looked.min_offset,
         max_offset=looked.max_offset,
     )
-
-
-def _all_expired(found: Survey, looked: ReadQueue) -> Finding:
-    path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
-    expected = f"min offset {looked.max_offset}"
-    return catalogue.QUEUE_MIN_OFFSET_STALE.finding(path, expected=expected, got=looked.min_offset)
 
 
 def _missing(

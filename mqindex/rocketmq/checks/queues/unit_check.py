@@ -19,12 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.consume_queue import (
-    UnitLines,
-    compare_units,
-    decode_units,
-    group_units,
-)
+from mqindex._native.consume_queue import UnitLines, compare_units, decode_units, group_units
 from mqindex.errors import MQIndexError
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
@@ -59,23 +54,19 @@ class UnitDifference:
     got: int | None = None
 
 
-@dataclass(slots=True)
-class QueueRun:
-    """What a stretch of the log gives one queue.
+@dataclass(slots=True, kw_only=True)
+class Compared:
+    """Units that the log gives one queue, and how its files differ from them.
 
-    `first`: the queue offset of its first unit, `phy_offset` of that message; `next`: the place after its last unit,
-    `last_end`: the end of the message placed last. `ranges`: the places of its units, [start, stop) each, ascending;
-    `late`: those that late units have, `named`: the first of them, (queue offset, phy offset). `scattered`: too many
-    ranges, they are joined to one. `absent`, `wrong` and `wrong_ext` count units, `tag_hashes` those of the schedule
-    topic that have a tag's hash in place of the time of delivery; `differences`: the first of them.
-    `anew`: the topic was created again. `follows`: what came before was known.
+    `next`: the place after the last unit, `last_end`: the end of the message placed last. `ranges`: the places of the
+    units, [start, stop) each, ascending; `late`: those that late units have, `named`: the first of them, (queue offset,
+    phy offset). `scattered`: too many ranges, they are joined to one. `absent`, `wrong` and `wrong_ext` count units,
+    `tag_hashes` those of the schedule topic that have a tag's hash in place of the time of delivery; `differences`: the
+    first of them. `early_there`: units from before the queue offsets began again at 0 that are in the files,
+    `early`: among which places.
     """
 
-    topic: str
-    queue_id: int
     units: int = 0
-    first: int = 0
-    phy_offset: int = 0
     next: int = -1
     last_end: int = 0
     ranges: Ranges = ()
@@ -88,15 +79,33 @@ class QueueRun:
     tag_hashes: int = 0
     differences: tuple[UnitDifference, ...] = ()
     oddities: Oddities = NO_ODDITIES
-    anew: bool = False
-    follows: bool = False
+    early_there: int = 0
+    early: Ranges = ()
 
-    def forget(self) -> None:
-        """The topic was deleted and created again: what was compared so far no longer counts."""
-        self.anew = True
-        self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
+    def forget(self, units: int) -> None:
+        """The queue offsets begin again at 0: what was compared so far, `units`, no longer counts."""
+        if there := units - self.absent - self.wrong:
+            self.early_there += there
+            self.early = joined([*self.early, *self.ranges, *self.late])
+        self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
         self.ranges = self.late = self.named = ()
         self.differences, self.scattered = (), False
+
+
+@dataclass(slots=True)
+class QueueRun(Compared):
+    """What a stretch of the log gives one queue.
+
+    `first`: the queue offset of its first unit, `phy_offset` of that message.
+    `anew`: its queue offsets begin again at 0. `follows`: what came before was known.
+    """
+
+    topic: str
+    queue_id: int
+    first: int = 0
+    phy_offset: int = 0
+    anew: bool = False
+    follows: bool = False
 
 
 class UnitCheck:
@@ -237,7 +246,8 @@ class _Queue(UnitPlaces):
         return run
 
     def _begin_again(self) -> None:
-        self._run.forget()
+        self._run.forget(self.units)
+        self._run.anew = True
 
     def _write(self, units: Array) -> None:
         """Compare units with what is at their places."""
