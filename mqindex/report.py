@@ -19,7 +19,6 @@ __all__ = [
     "Severity",
     "Start",
     "Value",
-    "catalogue_rows",
 ]
 
 Severity = Literal["error", "warning", "info"]
@@ -37,6 +36,8 @@ class Finding:
     at : int or None, the byte in it
     field, expected, got : which field, the value that it should have, and the one that it has; None: does not apply
     hint : str or None, what to do
+    mended_by : str or None, as of its `Kind`
+    stops_start : bool, as of its `Kind`
 
     Examples
     --------
@@ -52,6 +53,8 @@ class Finding:
     expected: Any = None
     got: Any = None
     hint: str | None = None
+    mended_by: str | None = None
+    stops_start: bool = False
 
     def __str__(self) -> str:
         what = f"{self.severity} {self.kind}"
@@ -68,6 +71,9 @@ class Kind:
     severity : "error", "warning" or "info"
     meaning : str, one plain sentence, whatever the file
     hint : str or None, the consequence or what to do, with `{names}` that each finding fills in; None: nothing
+    mended_by : str or None, the part of a repair that mends it: "index" or, of RocketMQ's stores, "consumequeue"; None:
+        none is for it, and it is gone only where its file is replaced for another reason
+    stops_start : bool, a broker may not start with it: it depends on the version, a setting, or how the last run ended
 
     Examples
     --------
@@ -80,6 +86,8 @@ class Kind:
     severity: Severity
     meaning: str
     hint: str | None = None
+    mended_by: str | None = None
+    stops_start: bool = False
 
     def finding(
         self,
@@ -96,7 +104,7 @@ class Kind:
         hint = None if self.hint is None else self.hint.format(**names)
         if many is not None:
             hint = "; ".join(filter(None, [f"{many} of this kind", hint]))
-        return Finding(self.severity, self.name, path, at, field, expected, got, hint)
+        return Finding(self.severity, self.name, path, at, field, expected, got, hint, self.mended_by, self.stops_start)
 
     @staticmethod
     def by_name(module: Mapping[str, Any]) -> Catalogue:
@@ -116,21 +124,6 @@ class Kind:
 
 Catalogue = Mapping[str, tuple[Kind, ...]]
 """A broker's kinds of findings, by name."""
-
-
-def catalogue_rows(catalogue: Catalogue) -> list[tuple[str, str, str, str]]:
-    """(kind, severities, meaning, hints) of a catalogue, errors first, then by name: the table of the documents.
-
-    >>> stray = Kind("stray-file", "warning", "A file that the broker skips.", "delete it")
-    >>> catalogue_rows({"stray-file": (stray, Kind("stray-file", "info", stray.meaning, "a broker is making it"))})
-    [('stray-file', 'warning, info', 'A file that the broker skips.', 'delete it / a broker is making it')]
-    """
-    rows = []
-    for name, kinds in catalogue.items():
-        severities = ", ".join(dict.fromkeys(kind.severity for kind in kinds))
-        hints = " / ".join(dict.fromkeys(kind.hint for kind in kinds if kind.hint))
-        rows.append((name, severities, kinds[0].meaning, hints))
-    return sorted(rows, key=lambda row: (("error", "warning", "info").index(row[1].split(",")[0]), row[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,10 +267,16 @@ class Report:
 
 
 def left_or_repaired(before: Sequence[Finding], after: Sequence[Finding], *, kept: str | None = None) -> list[Finding]:
-    """What a repair's second look finds, and, as infos, what it does not find any more. `kept`: a kind that stays."""
-    left = {(one.kind, one.path) for one in after}
-    gone = [one for one in before if one.severity != "info" and (one.kind, one.path) not in left]
+    """What a repair's second look finds, and, as infos, what it does not find any more, also not as another kind at the
+    same byte. `kept`: a kind that stays.
+    """
+    left = {mark for one in after for mark in _marks(one)}
+    gone = [one for one in before if one.severity != "info" and left.isdisjoint(_marks(one))]
     return [*after, *(one if one.kind == kept else replace(one, severity="info", hint="repaired") for one in gone)]
+
+
+def _marks(one: Finding) -> set[tuple[str | None, object]]:
+    return {(one.path, one.kind)} | ({(one.path, one.at)} if one.at is not None else set())
 
 
 @dataclass(slots=True)

@@ -44,9 +44,10 @@ class TailKinds(NamedTuple):
     damaged_followed: Kind  # the same of another one
 
 
-def _tail(name: str, meaning: str) -> TailKinds:
+def _tail(name: str, meaning: str, *, stops_start: bool = False) -> TailKinds:
     cut = "a broker's recovery cuts {bytes} here"
-    followed = Kind(name, "error", meaning, f"{cut}, and drops every later segment; {_RESTORE}")
+    hint = f"{cut}, and drops every later segment; {_RESTORE}"
+    followed = Kind(name, "error", meaning, hint, stops_start=stops_start)
     return TailKinds(
         followed,
         replace(followed, hint=f"{cut}; they are zeros, as in a preallocated log"),
@@ -68,7 +69,8 @@ LOG_ENDS_IN_ZEROS = replace(_TAIL.zeros_followed, severity="info")
 _BAD_CRC: Final = _tail("log-bad-crc",
     "A batch's checksum is wrong: a broker's recovery cuts the log there, and drops all later segments.")
 _BAD_LENGTH: Final = _tail("log-bad-length",
-    "A batch's length is impossible: a broker's recovery cuts the log there, and drops all later segments.")
+    "A batch's length is impossible: a broker's recovery cuts the log there, and drops all later segments.",
+    stops_start=True)
 LOG_TAILS: Final = {"tail": _TAIL, "bad-crc": _BAD_CRC, "bad-length": _BAD_LENGTH}
 """By the kernel's name of what is wrong with the first batch that is not good; "tail": there is no whole one."""
 
@@ -94,13 +96,13 @@ LOG_RECORDS = Kind("log-records", "error",
     f"{{what}}; {_STUCK}")
 LOG_REFUSED = Kind("log-refused", "error",
     "A broker's recovery fails on this log: it empties the segment, or does not start.",
-    "{what}; a broker that recovers this segment empties it, or does not start")
+    "{what}; a broker that recovers this segment empties it, or does not start", stops_start=True)
 LOG_CANNOT_BE_READ = replace(LOG_REFUSED, hint="{what}; {hint}")
 LOG_OVERFLOWS = replace(LOG_REFUSED,
-    hint="{what}; a broker that recovers this segment splits it, and keeps every batch")
+    hint="{what}; a broker that recovers this segment splits it, and keeps every batch", stops_start=False)
 LOG_FILLS_INDEX = replace(LOG_REFUSED, severity="warning",
     hint="{what}, and a broker recovers this segment: it does not start where index.interval.bytes is {interval} and "
-         "segment.index.bytes {size}; more for the latter, in the topic's settings, lets it")
+         "segment.index.bytes {size}; more for the latter, in the topic's settings, lets it", stops_start=True)
 LOG_NOT_A_FILE = Kind("log-not-a-file", "error",
     "A directory, or a link without a target, has the name of a segment's log, and a broker ignores it: the segment's "
     "records are missing.",
@@ -160,22 +162,22 @@ _CUT_STAYS = "what was cut from an open index stays in its file"
 
 
 def _index(name: str, unwritten: str, beyond: str, missing: Kind, offset: str, origin: str) -> IndexKinds:
-    order = Kind(f"{name}-order", "error", "Entries that are not in order follow the others.", _REPAIR)
-    zeros = Kind(f"{name}-unwritten", "error", unwritten, f"a broker takes zeros as entries; {_REPAIR}")
-    behind = Kind(f"{name}-beyond-log", "error", beyond, _REPAIR)
-    passed = Kind(f"{name}-offset", "error", offset, _REPAIR)
+    order = Kind(f"{name}-order", "error", "Entries that are not in order follow the others.", _REPAIR, "index")
+    zeros = Kind(f"{name}-unwritten", "error", unwritten, f"a broker takes zeros as entries; {_REPAIR}", "index")
+    behind = Kind(f"{name}-beyond-log", "error", beyond, _REPAIR, "index")
+    passed = Kind(f"{name}-offset", "error", offset, _REPAIR, "index")
     return IndexKinds(
         Kind(f"{name}-length", "error",
-            "The file's length is not a multiple of an entry's, or more than any broker reads.", _REPAIR),
+            "The file's length is not a multiple of an entry's, or more than any broker reads.", _REPAIR, "index"),
         order,
-        replace(order, severity="warning", hint=_CUT_STAYS),
+        replace(order, severity="warning", hint=_CUT_STAYS, mended_by=None),
         zeros,
-        replace(zeros, severity="info", hint="no broker has closed this file yet"),
+        replace(zeros, severity="info", hint="no broker has closed this file yet", mended_by=None),
         missing,
         behind,
-        replace(behind, severity="warning", hint=None),
+        replace(behind, severity="warning", hint=None, mended_by=None),
         passed,
-        replace(passed, severity="warning", hint=_CUT_STAYS),
+        replace(passed, severity="warning", hint=_CUT_STAYS, mended_by=None),
         Kind(f"{name}-origin", "warning", origin),
     )
 
@@ -185,24 +187,24 @@ OFFSET_INDEX: Final = _index("offset-index",
     "An entry is for an offset or position after the log's end, as a truncation leaves it in an open index.",
     Kind("offset-index-missing", "error",
         f"The file is missing; brokers recover the segment when they start, but not those {_LEFT}.",
-        f"`mqindex repair` writes it; a broker reads the whole segment for it, but not those {_LEFT}"),
+        f"`mqindex repair` writes it; a broker reads the whole segment for it, but not those {_LEFT}", "index"),
     "An entry's position is after batches that its offset belongs to: look-ups miss them.",
     "An entry's offset is not one of the batch at its position; look-ups are right.")
 NO_OFFSETS_INDEXED = replace(OFFSET_INDEX.missing, severity="info",
-    hint="a broker makes it when it needs it first, and it would have no entry yet")
+    hint="a broker makes it when it needs it first, and it would have no entry yet", mended_by=None)
 OFFSET_INDEX_POSITION = Kind("offset-index-position", "error",
-    "An entry's position is in the middle of a batch.", _REPAIR)
-STALE_POSITION = replace(OFFSET_INDEX_POSITION, severity="warning", hint=_CUT_STAYS)
+    "An entry's position is in the middle of a batch.", _REPAIR, "index")
+STALE_POSITION = replace(OFFSET_INDEX_POSITION, severity="warning", hint=_CUT_STAYS, mended_by=None)
 OFFSET_INDEX_END = Kind("offset-index-end", "error",
     "From the last entry on a broker that starts after a clean stop finds another end of the log than it has.",
-    f"a broker that starts appends with offsets from there on, which records have already; {_REPAIR}")
+    f"a broker that starts appends with offsets from there on, which records have already; {_REPAIR}", "index")
 OFFSET_INDEX_END_OF_LOG = replace(OFFSET_INDEX_END,
     hint="a broker that starts appends with offsets from there on; the index is right, the log is damaged, and no "
-    "repair changes it: what to do is said of the log")
+    "repair changes it: what to do is said of the log", mended_by=None)
 OFFSET_INDEX_EMPTY = Kind("offset-index-empty", "warning",
     "There are no entries where some are expected: every look-up reads the log from its beginning, and is right. A "
     "follower that got the segment in one append leaves it so.",
-    f"every look-up reads the log from its beginning; {_REPAIR}")
+    f"every look-up reads the log from its beginning; {_REPAIR}", "index")
 OFFSET_INDEX_PERHAPS_LOST = Kind("offset-index-perhaps-lost", "info",
     "There are no entries, but several in the time index: the segment was closed before each was due, or they were "
     "lost. Which of the two, only index.interval.bytes tells.",
@@ -216,21 +218,22 @@ TIME_INDEX: Final = _index("time-index",
     "index.",
     Kind("time-index-missing", "error",
         "The file is missing; a broker that has the .index makes an empty one, for good.",
-        "a broker creates an empty one, and then answers searches by time wrongly; `mqindex repair` writes it"),
+        "a broker creates an empty one, and then answers searches by time wrongly; `mqindex repair` writes it",
+        "index"),
     "An entry leads searches by time past records that they look for.",
     "An entry is not for the first batch with its time; searches are right.")
 TIMES_LOST_WITH_OFFSETS = replace(TIME_INDEX.missing,
     hint=f"the .index is missing too: brokers make both anew when they start, those {_LEFT}, empty; "
          "`mqindex repair` writes it")
 NO_TIMES_INDEXED = replace(TIME_INDEX.missing, severity="info",
-    hint="a broker creates an empty one, which is correct here")
+    hint="a broker creates an empty one, which is correct here", mended_by=None)
 TIME_INDEX_EMPTY = Kind("time-index-empty", "error",
     "There are no entries, but records have times: searches by time begin in the wrong segment, and retention uses the "
     "file's time.",
-    f"searches by time and retention use the last entry; {_REPAIR}")
+    f"searches by time and retention use the last entry; {_REPAIR}", "index")
 TIME_INDEX_INCOMPLETE = Kind("time-index-incomplete", "error",
     "The last entry is not the segment's greatest time, by which searches choose a segment and retention deletes.",
-    f"searches by time and retention use the last entry; {_REPAIR}")
+    f"searches by time and retention use the last entry; {_REPAIR}", "index")
 INDEXES: Final = {IndexKind.OFFSET: OFFSET_INDEX, IndexKind.TIME: TIME_INDEX}
 INDEX_DIFFERS = Kind("index-unlike-rebuilt", "info",
     "Indexes give the right answers, but a rebuild would write others, as followers, the cleaner, older versions and "
@@ -241,58 +244,63 @@ INDEX_DIFFERS = Kind("index-unlike-rebuilt", "info",
 
 _ABORTED_READ = f"consumers that read only committed records get aborted ones; {_REPAIR}"
 TRANSACTION_INDEX_LENGTH = Kind("transaction-index-length", "error",
-    "The file's length is not a multiple of an entry's.", _REPAIR)
+    "The file's length is not a multiple of an entry's.", _REPAIR, "index")
 TRANSACTION_INDEX_VERSION = Kind("transaction-index-version", "error",
-    "An entry has a version that no broker writes, and a broker fails to load it.", _REPAIR)
+    "An entry has a version that no broker writes, and a broker fails to load it.", _REPAIR, "index", stops_start=True)
+VERSION_BESIDE_BAD_LOG = replace(TRANSACTION_INDEX_VERSION, mended_by=None,
+    hint="a broker fails to load it, and no repair writes it from a log that is bad: move it elsewhere, and consumers "
+         "that read only committed records get aborted ones")
 TRANSACTION_INDEX_ORDER = Kind("transaction-index-order", "error",
-    "Entries are not in order.", _REPAIR)
+    "Entries are not in order.", _REPAIR, "index")
 TRANSACTION_INDEX_RANGE = Kind("transaction-index-range", "error",
-    "An entry's offset is negative, or it begins after it ends: no broker writes that.", _REPAIR)
+    "An entry's offset is negative, or it begins after it ends: no broker writes that.", _REPAIR, "index")
 TRANSACTION_INDEX_OFFSET = Kind("transaction-index-offset", "error",
-    "An entry's transaction ends before the segment begins; a broker recovers the segment.", _REPAIR)
+    "An entry's transaction ends before the segment begins; a broker recovers the segment.", _REPAIR, "index")
 TRANSACTION_INDEX_MISSING = Kind("transaction-index-missing", "error",
     "Transactions were aborted, and the file is missing: consumers of committed records get aborted ones.",
-    _ABORTED_READ)
+    _ABORTED_READ, "index")
 ABORTED_LOST_WITH_OFFSETS = replace(TRANSACTION_INDEX_MISSING,
     hint=f"the .index is missing too: brokers make both anew when they start, those {_LEFT}, do not, so that "
          f"{_ABORTED_READ}")
 TRANSACTION_INDEX_INCOMPLETE = Kind("transaction-index-incomplete", "error",
     "Aborted transactions have no entry: consumers of committed records get aborted ones.",
-    _ABORTED_READ)
+    _ABORTED_READ, "index")
 TRANSACTION_INDEX_UNKNOWN = Kind("transaction-index-unknown", "error",
     "An entry is for a transaction that the log does not show as aborted.",
-    f"it hides records that were committed; {_REPAIR}")
+    f"it hides records that were committed; {_REPAIR}", "index")
 TRANSACTION_GONE = replace(TRANSACTION_INDEX_UNKNOWN, severity="warning",
-    hint="nothing of it is in the log any more")
+    hint="nothing of it is in the log any more", mended_by=None)
 TRANSACTION_RECORDS_GONE = replace(TRANSACTION_INDEX_UNKNOWN, severity="info",
-    hint="retention or the cleaner removed its records, and left its marker")
+    hint="retention or the cleaner removed its records, and left its marker", mended_by=None)
 TRANSACTION_ELSEWHERE = replace(TRANSACTION_INDEX_UNKNOWN,
     hint=f"the log has something else where its abort marker must have been; {_REPAIR}")
 TRANSACTION_INDEX_FIRST_OFFSET = Kind("transaction-index-first-offset", "error",
     "An entry begins elsewhere than its transaction in the log; where it begins later, consumers get the records "
     "before it though they were aborted.",
-    _REPAIR)
+    _REPAIR, "index")
 TRANSACTION_CLEANED = replace(TRANSACTION_INDEX_FIRST_OFFSET, severity="info",
-    hint="retention or the cleaner removed the batches at its beginning: this entry is right")
+    hint="retention or the cleaner removed the batches at its beginning: this entry is right", mended_by=None)
 TRANSACTION_INDEX_LAST_STABLE_OFFSET = Kind("transaction-index-last-stable-offset", "error",
     "An entry says that no transaction was open where one was, and a search may end too early.",
-    f"a search may end too early; {_REPAIR}")
+    f"a search may end too early; {_REPAIR}", "index")
 LAST_STABLE_OFFSET_OF_GONE = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET,
     hint="nothing of its transaction is in the log any more, and a search may end too early; "
          "`mqindex repair` writes the file from the log, without it")
 LAST_STABLE_OFFSET_EARLIER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, severity="info",
-    hint="retention or the cleaner removed the records of a transaction that was open; a search goes on for longer")
+    hint="retention or the cleaner removed the records of a transaction that was open; a search goes on for longer",
+    mended_by=None)
 LAST_STABLE_OFFSET_OF_FOLLOWER = replace(TRANSACTION_INDEX_LAST_STABLE_OFFSET, severity="info",
-    hint="as a follower writes it, or a broker that does not know of what lies below the log's start")
+    hint="as a follower writes it, or a broker that does not know of what lies below the log's start", mended_by=None)
 
 # ---- what is no file
 
 INDEX_NOT_A_FILE = Kind("index-not-a-file", "error",
     "A directory, or something else that is no file, has the name of an index, and a broker fails when it opens it.",
-    "a broker that opens it puts the log dir offline; `mqindex repair` moves it to the backup")
+    "a broker that opens it puts the log dir offline; `mqindex repair` moves it to the backup", "index",
+    stops_start=True)
 INDEX_LEADS_NOWHERE = replace(INDEX_NOT_A_FILE, severity="warning",
     hint="a broker takes it for no file, and puts the log dir offline where it cannot make one for an aborted "
-         "transaction: remove the link, or bring back what it leads to")
+         "transaction: remove the link, or bring back what it leads to", mended_by=None, stops_start=False)
 SNAPSHOT_NOT_A_FILE = Kind("snapshot-not-a-file", "warning",
     "A directory, or something else that is no file, has the name of a snapshot of the producers' state.",
     "a broker ignores it, and fails where it writes a snapshot of this offset: move it elsewhere")
@@ -301,10 +309,11 @@ SNAPSHOT_NOT_A_FILE = Kind("snapshot-not-a-file", "warning",
 
 DELETED_NOT_LOADED = Kind("deleted-not-loaded", "error",
     "A partition is being deleted, and a broker cannot load it, which it does first when it starts.",
-    "move the partition's directory elsewhere: nothing in it is in use")
+    "move the partition's directory elsewhere: nothing in it is in use", stops_start=True)
 LEADER_EPOCH_CHECKPOINT = Kind("leader-epoch-checkpoint", "error",
     "A partition's leader-epoch-checkpoint cannot be read: a broker puts the whole log dir offline, or does not start.",
-    "a broker puts the whole log dir offline, or does not start; delete the file: a broker creates a new one")
+    "a broker puts the whole log dir offline, or does not start; delete the file: a broker creates a new one",
+    stops_start=True)
 LEADER_EPOCHS_LOST = Kind("leader-epochs-lost", "warning",
     "A partition's leader-epoch-checkpoint is missing or empty, though its batches have leader epochs, and a broker "
     "that starts knows none of these.",
@@ -312,13 +321,13 @@ LEADER_EPOCHS_LOST = Kind("leader-epochs-lost", "warning",
     "cannot tell replicas where they diverged; restore the file")
 STRAY_DIRECTORY = Kind("stray-directory", "error",
     "A directory of a log dir is not a partition, and no broker starts.",
-    "move it elsewhere, or give the log dir a directory of its own below the volume's root")
+    "move it elsewhere, or give the log dir a directory of its own below the volume's root", stops_start=True)
 DUPLICATE_DIRECTORY = Kind("duplicate-directory", "error",
     "Two directories are of the same partition: a broker does not start, or stops when it exchanges the two.",
-    "move one elsewhere: the older copy, or the one whose name has zeros before its number")
+    "move one elsewhere: the older copy, or the one whose name has zeros before its number", stops_start=True)
 STRAY_SEGMENT_FILE = Kind("stray-segment-file", "error",
     "A file has a segment's extension without an offset before it, and no broker starts.",
-    "move it elsewhere")
+    "move it elsewhere", stops_start=True)
 LOG_START_BEYOND_END = Kind("log-start-beyond-end", "error",
     "A log ends below its start offset: a broker that starts deletes every segment.",
     "a broker that starts deletes every segment: are all segments there, and is the checkpoint this log dir's?")
@@ -338,25 +347,26 @@ LOG_LOST = Kind("log-lost", "error",
     "logs; as a follower it copies the leader's. Restore the files, or let a replica that has them lead first")
 META_PROPERTIES = Kind("meta-properties", "error",
     "The log dir's meta.properties cannot be read, and no broker starts.",
-    "restore the file; every log dir of a broker has the same ids")
+    "restore the file; every log dir of a broker has the same ids", stops_start=True)
 PROPERTIES_INCOMPLETE = Kind("meta-properties-incomplete", "error",
     "The log dir's meta.properties lacks an id: brokers with ZooKeeper start and add it, those with KRaft, as every "
     f"one {_RAFT}, do not start.",
-    "restore the file; every log dir of a broker has the same ids")
+    "restore the file; every log dir of a broker has the same ids", stops_start=True)
 PROPERTIES_OF_OLD = replace(PROPERTIES_INCOMPLETE, severity="warning",
     hint="brokers before 2.4 write no cluster.id: nothing is wrong with these. Add it before one with KRaft starts")
 PROPERTIES_MISSING = Kind("meta-properties-missing", "error",
     f"The log dir has no meta.properties: a broker with KRaft, as every one {_RAFT}, does not start.",
-    "restore the file: it is needed in every log dir of a broker; one with ZooKeeper writes it itself")
+    "restore the file: it is needed in every log dir of a broker; one with ZooKeeper writes it itself",
+    stops_start=True)
 PROPERTIES_WRITTEN_ANEW = replace(PROPERTIES_MISSING, severity="warning",
     hint="a broker with ZooKeeper writes it anew; where its configuration has no broker.id it gets a new one, and the "
-         "partitions are not its own then")
+         "partitions are not its own then", stops_start=False)
 PROPERTIES_OF_A_COPY = replace(PROPERTIES_MISSING, severity="info",
     hint="a directory without checkpoints is a copy of partitions: what is said of a start holds where they have their "
-         "meta.properties")
+         "meta.properties", stops_start=False)
 PARTITION_METADATA = Kind("partition-metadata", "error",
     "A partition.metadata cannot be read: a broker puts the whole log dir offline.",
-    f"{_OFFLINE}; restore it from a replica, where the topic has the same id")
+    f"{_OFFLINE}; restore it from a replica, where the topic has the same id", stops_start=True)
 TOPIC_ID = Kind("topic-id", "warning",
     "A partition has another topic id than the other partitions of its topic: a broker "
     f"{brokers.TOPIC_IDS.brokers} does not serve one with an id that the cluster does not know.",
@@ -364,10 +374,10 @@ TOPIC_ID = Kind("topic-id", "warning",
 NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the newest segment has no permission to write a file or directory of the log dir, so a broker puts "
     "the log dir offline.",
-    "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all")
+    "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all", stops_start=True)
 OFFSET_CHECKPOINT = Kind("offset-checkpoint", "error",
     "A checkpoint of the log dir cannot be read: a broker puts the log dir offline, or goes on without what it says.",
-    f"{_OFFLINE}; delete the file: a broker makes a new one, and {{consequence}}")
+    f"{_OFFLINE}; delete the file: a broker makes a new one, and {{consequence}}", stops_start=True)
 OFFSET_CHECKPOINT_NUMBER = replace(OFFSET_CHECKPOINT,
     hint=f"a broker from {brokers.NUMBER_STOPS.until} on {{effect}}, an older one puts the log dir offline; delete the "
          "file: a broker makes a new one, and {consequence}")

@@ -25,77 +25,79 @@ _NO_START = "a broker without any queue reads its log again when it starts, but 
 STRAY_LOG_FILE = Kind("stray-log-file", "error",
     "A file or directory that is not a log file is in the log's directory, and no broker starts (5.1 and later "
     "ignore directories; brokers before 4.5 load nothing after it).",
-    f"{{who}} refuses to start: {_OWN_DIRECTORY}")
+    f"{{who}} refuses to start: {_OWN_DIRECTORY}", stops_start=True)
 LOADED_AS_LOG_FILE = replace(STRAY_LOG_FILE,
-    hint=f"a broker loads it as a log file, after all others by its name: {_OWN_DIRECTORY}")
+    hint=f"a broker loads it as a log file, after all others by its name: {_OWN_DIRECTORY}", stops_start=False)
 DUPLICATE_LOG_FILE = replace(STRAY_LOG_FILE,
-    hint="a broker loads both, one after the other: move the one that is incomplete elsewhere")
+    hint="a broker loads both, one after the other: move the one that is incomplete elsewhere", stops_start=False)
 STRAY_QUEUE_FILE = Kind("stray-queue-file", "error",
     "A file or directory that is not a file of the queue is in its directory, and no broker starts (5.1 and later "
     "ignore directories; brokers before 4.5 load nothing after it).",
-    "{who} refuses to start: move it elsewhere")
-IGNORED_QUEUE_FILE = replace(STRAY_QUEUE_FILE, severity="warning", hint="the broker ignores it")
+    "{who} refuses to start: move it elsewhere", "consumequeue", stops_start=True)
+STRAY_EXT_FILE = replace(STRAY_QUEUE_FILE, mended_by=None)
+IGNORED_QUEUE_FILE = replace(STRAY_EXT_FILE, severity="warning", hint="the broker ignores it", stops_start=False)
 LOADED_AS_QUEUE_FILE = replace(STRAY_QUEUE_FILE,
-    hint="a broker loads it as a file of the queue, where its name sorts: move it elsewhere")
+    hint="a broker loads it as a file of the queue, where its name sorts: move it elsewhere", stops_start=False)
 QUEUE_FILES_NOT_LOADED = replace(STRAY_QUEUE_FILE,
-    hint="the broker starts without what is after it, and writes over it: move it elsewhere before")
+    hint="the broker starts without what is after it, and writes over it: move it elsewhere before", stops_start=False)
 LOG_FILE_EMPTY = Kind("log-file-empty", "error",
     "A log file has no bytes, and brokers from 4.5 to 5.1.2 do not start.",
-    "{who} refuses to start: delete it")
+    "{who} refuses to start: delete it", stops_start=True)
 QUEUE_FILE_EMPTY = Kind("queue-file-empty", "error",
     "A file of a queue has no bytes, and brokers from 4.5 to 5.1.2 do not start.",
-    "{who} refuses to start: delete it")
+    "{who} refuses to start: delete it", stops_start=True)
 LOG_FILE_LENGTH = Kind("log-file-length", "error",
     "The length of a log file is not mappedFileSizeCommitLog, and no broker starts (before 4.5 it starts without this "
     "file and all after it, and writes over them).",
-    f"{{who}} refuses to start: {_OTHER_LENGTH}")
+    f"{{who}} refuses to start: {_OTHER_LENGTH}", stops_start=True)
 LOG_FILES_NOT_LOADED = replace(LOG_FILE_LENGTH,
-    hint=f"the broker starts without this file and {{files}}, and writes over them; do this before: {_OTHER_LENGTH}")
+    hint=f"the broker starts without this file and {{files}}, and writes over them; do this before: {_OTHER_LENGTH}",
+    stops_start=False)
 QUEUE_TYPE = Kind("queue-type", "error",
     "The type of a queue is not the type of its topic, and brokers 5.0 and later do not start.",
-    "the broker refuses to start: restore config/topics.json, or move this directory elsewhere")
+    "the broker refuses to start: restore config/topics.json, or move this directory elsewhere", stops_start=True)
 CHECKPOINT_NO_OFFSET = Kind("checkpoint-no-offset", "error",
     "After an unclean exit enableAcceleratedRecovery starts at an offset that is not in the checkpoints of brokers "
     "before 5.5, and brokers 5.5 and later do not start.",
-    "start the broker once with enableAcceleratedRecovery=false")
+    "start the broker once with enableAcceleratedRecovery=false", stops_start=True)
 _NO_5_0_START = "brokers 5.0 and later refuse to start"
 TIMER_WHEEL_LENGTH = Kind("timer-wheel-length", "error",
     "The wheel of the messages that are delivered at a given time is not as long as it must be, and brokers 5.0 and "
     "later do not start.",
     f"{_NO_5_0_START}: restore it, or move it elsewhere: the broker makes one from the end of timerlog, and delays "
-    "that are only in older files of timerlog may be lost")
+    "that are only in older files of timerlog may be lost", stops_start=True)
 TIMER_LOG_LENGTH = Kind("timer-log-length", "error",
     "A file of the timer log is not as long as it must be, or not of its name, and brokers 5.0 and later do not start.",
     f"{_NO_5_0_START}: if the setting mappedFileSizeTimerLog is another, give it with --broker-conf; if the file was "
     "cut, restore it, or move timerwheel, timerlog and config/timercheck elsewhere: the broker makes them from the "
-    "log, and delivers again what was due")
+    "log, and delivers again what was due", stops_start=True)
 TIMER_LOG_STRAY = replace(TIMER_LOG_LENGTH, hint=f"{_NO_5_0_START}: move it elsewhere")
 COMPACTION_STRAY = Kind("compaction-stray", "error",
     "A directory that is no queue is among those of the log of a compacted topic, or a file that is not named by a "
     "number is in one, and brokers 5.1 and later do not start.",
-    "brokers 5.1 and later refuse to start: {remedy}")
+    "brokers 5.1 and later refuse to start: {remedy}", stops_start=True)
 COMPACTION_UNLIKE = Kind("compaction-unlike", "warning",
     "The log of a compacted topic has other files than its queue. With some that are missing brokers 5.1 and later do "
     "not start; others they delete.",
     "whether a broker starts is not known: restore what is missing, or move the queue's directories in compactionLog "
-    "and in compactionCq elsewhere")
+    "and in compactionCq elsewhere", stops_start=True)
 NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the log has no permission to write a file that a broker opens for writing, so it does not start.",
-    "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all")
+    "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all", stops_start=True)
 LOCK_UNREADABLE = Kind("lock-unreadable", "error",
     "The store's lock is not a file, and no broker starts.",
-    "no broker starts with it: move it elsewhere")
+    "no broker starts with it: move it elsewhere", stops_start=True)
 QUEUES_DELETED_AT_NEXT_START = Kind("queues-deleted-at-next-start", "error",
     "The commit log is empty, and a broker that starts with an empty log deletes every consume queue.",
     "is its volume mounted? A broker that starts without a log deletes every consume queue")
 DELETED_AT_NEXT_START = Kind("deleted-at-next-start", "error",
     "The last exit was unclean and the checkpoint is older than this index file, so the next start deletes the file.",
     "`abort` exists: the next start deletes this file, and of its {entries} {lost}; `mqindex repair` moves the "
-    "checkpoint up")
+    "checkpoint up", "index")
 WRITTEN_AGAIN_AT_NEXT_START = replace(DELETED_AT_NEXT_START, severity="warning",
     hint="`abort` exists: the next start deletes this file and writes its {entries} again")
 DELETED_AFTER_A_KILL = replace(DELETED_AT_NEXT_START, severity="info",
-    hint="a broker is running; if it were killed now, its next start would delete this file")
+    hint="a broker is running; if it were killed now, its next start would delete this file", mended_by=None)
 LOG_CUT_AT_NEXT_START = Kind("log-cut-at-next-start", "error",
     "A broker that starts reads the newest files of its log again. At the first bad record it cuts the log and its "
     "queues, and deletes all later files.",
@@ -106,15 +108,15 @@ LOG_CUT_FOR_A_CRC = replace(LOG_CUT_AT_NEXT_START,
 LOG_NOT_CONFIRMED = Kind("log-not-confirmed", "error",
     "With duplicationEnable=true and no controller nothing of the log is confirmed when a broker starts: 4.9.3 waited "
     "for ever, and 5.5.0 wrote over its log from the beginning.",
-    "set duplicationEnable=false before the start")
+    "set duplicationEnable=false before the start", stops_start=True)
 NOT_A_FILE = Kind("not-a-file", "error",
     "A directory is in the place of a small file that a broker writes when it starts, and brokers 5.0 and later do not "
     "start.",
-    f"{_NO_5_0_START}: move it elsewhere")
+    f"{_NO_5_0_START}: move it elsewhere", stops_start=True)
 NOT_A_DIRECTORY = Kind("not-a-directory", "error",
     "Something else is in the place of the directory of the index, of the queues or of config/, and a broker can "
     "write none of their files.",
-    "move it elsewhere; if it is a link, check whether a volume is not mounted")
+    "move it elsewhere; if it is a link, check whether a volume is not mounted", stops_start=True)
 
 # ---- the commit log
 
@@ -153,7 +155,7 @@ LOG_FILE_DELETED = replace(LOG_FILE_MISSING,
     hint="it was deleted while the log was read, and files before it still exist")
 LOG_FILE_MISSING_AT_END = replace(LOG_FILE_MISSING,
     hint="the start of {who} goes on to the file after it and never ends: restore the file from a copy or a replica; "
-         "without one, move the file that the broker made in advance elsewhere: {next}")
+         "without one, move the file that the broker made in advance elsewhere: {next}", stops_start=True)
 FRAMES_AFTER_LOG_END = Kind("frames-behind-log-end", "warning",
     "Complete records follow the first bad one of the last file; no broker indexes them.",
     "the record here is bad: a broker cuts the log here and never indexes them; compare the log with a replica first")
@@ -169,7 +171,7 @@ LOG_GREW_MEANWHILE = Kind("log-grew-meanwhile", "info",
 # ---- the index
 
 INDEX_FAULTS: Final[Mapping[str, Kind]] = {
-    name: Kind(f"index-{name.replace('_', '-')}", "error", meaning, _REWRITE_INDEX)
+    name: Kind(f"index-{name.replace('_', '-')}", "error", meaning, _REWRITE_INDEX, "index")
     for name, meaning in {
         "index_count": "The header of an index file counts more entries than the file can hold, or a negative number.",
         "begin_phy_offset": "The header's first offset is not that of the first entry.",
@@ -189,35 +191,36 @@ INDEX_FAULTS: Final[Mapping[str, Kind]] = {
     )
 }
 """By the names of `IndexFile.check`."""
-INDEX_SIZE = Kind("index-size", "error", "The length of an index file does not match the geometry.", _REWRITE_INDEX)
+INDEX_SIZE = Kind("index-size", "error", "The length of an index file does not match the geometry.", _REWRITE_INDEX,
+    "index")
 INDEX_UNREADABLE = Kind("index-unreadable", "error",
-    "An index file cannot be read.", f"{{error}}; {_REWRITE_INDEX}")
+    "An index file cannot be read.", f"{{error}}; {_REWRITE_INDEX}", "index")
 INDEX_IS_DIRECTORY = replace(INDEX_UNREADABLE,
     hint="a broker loads no index file after it, and 5.1 and later do not start; `mqindex repair` moves it to the "
-         "backup")
+         "backup", stops_start=True)
 INDEX_BEYOND_LOG = Kind("index-beyond-log", "error",
     "An index file has entries for offsets after the log's end.",
     f"a broker that does not delete it at its start indexes no message before its last entry; {_REWRITE_INDEX}; "
-    f"{_MORE_LOG}")
+    f"{_MORE_LOG}", "index")
 INDEX_EMPTY = Kind("index-empty", "error",
     "An index file has no entries, but is not the last one, or not seeded by the one before it.",
-    _REWRITE_INDEX)
+    _REWRITE_INDEX, "index")
 WRONG_ENTRY = Kind("wrong-entry", "error",
     "An entry has another hash, offset or time than its message in the log.",
-    _REWRITE_INDEX)
-FOREIGN_ENTRY = Kind("foreign-entry", "error", "An entry is for no message of this log.", _REWRITE_INDEX)
+    _REWRITE_INDEX, "index")
+FOREIGN_ENTRY = Kind("foreign-entry", "error", "An entry is for no message of this log.", _REWRITE_INDEX, "index")
 WRONG_TIME = Kind("wrong-time", "error",
     "A time in the header, or of the first entry, is not what a broker writes for this log.",
-    _REWRITE_INDEX)
+    _REWRITE_INDEX, "index")
 MISSING_ENTRIES = Kind("missing-entries", "error",
     "Messages of the log have no index entries.",
-    "`mqindex repair` writes them")
+    "`mqindex repair` writes them", "index")
 MISSING_WITHOUT_FILES = replace(MISSING_ENTRIES,
     hint="`mqindex repair` writes them; if the broker is set to write none, its broker.conf (--broker-conf) says so")
 MISSING_IN_FILE = replace(MISSING_ENTRIES, hint=_REWRITE_INDEX)
 INDEX_OVERLAP = Kind("index-overlap", "error",
     "Two index files hold the same entries.",
-    "another file has these entries too; `mqindex repair` moves this one to the backup")
+    "another file has these entries too; `mqindex repair` moves this one to the backup", "index")
 INDEX_ORDER = Kind("index-order", "warning",
     "The order of index files by name is not the log's order; a broker answers from the last name first.",
     "the broker loads by name and answers from the last name first; after an unclean end it would index again what "
@@ -259,7 +262,7 @@ QUEUE_FILE_SIZE_UNKNOWN = Kind("queue-file-size-unknown", "warning",
 FILE_LENGTH_UNKNOWN = Kind("file-length-unknown", "info",
     "Files do not have the default length, and nothing shows whether another length is set. If it is not set, all of "
     "these files were cut, and no broker starts.",
-    _GIVE)
+    _GIVE, stops_start=True)
 DELAY_LEVEL_UNKNOWN = Kind("delay-level-unknown", "warning",
     "Units of delayed messages are to be written, and nothing shows when these are to be delivered.",
     _GIVE)
@@ -268,7 +271,7 @@ DELAY_LEVEL_UNKNOWN = Kind("delay-level-unknown", "warning",
 
 QUEUE_MISSING = Kind("queue-missing", "error",
     "A queue that has messages in the log has no files.",
-    "`mqindex repair` writes them")
+    "`mqindex repair` writes them", "consumequeue")
 QUEUES_MISSING = replace(QUEUE_MISSING, hint=f"`mqindex repair` writes them; {_NO_START}")
 TOPIC_DELETED = Kind("topic-deleted", "warning",
     "A topic that has messages in the log has no queue, and config/topics.json no longer lists it: it was deleted.",
@@ -277,32 +280,33 @@ TOPIC_DELETED = Kind("topic-deleted", "warning",
 QUEUE_SIZE = Kind("queue-size", "error",
     "The length of a queue's file is not the one that the broker has set, and no broker starts (before 4.5 it starts "
     "without this file and all after it in its queue, and writes over them).",
-    f"a broker refuses to start, or loses units before 4.5; {_REWRITE_QUEUE}")
-OTHER_QUEUE_SIZE = replace(QUEUE_SIZE, hint="{who} refuses to start: is the setting another?")
+    f"a broker refuses to start, or loses units before 4.5; {_REWRITE_QUEUE}", "consumequeue", stops_start=True)
+OTHER_QUEUE_SIZE = replace(QUEUE_SIZE, hint="{who} refuses to start: is the setting another?", mended_by=None)
 QUEUE_FILE_MISSING = Kind("queue-file-missing", "error",
     "One or more files are missing inside a queue.",
-    _REWRITE_QUEUE)
+    _REWRITE_QUEUE, "consumequeue")
 QUEUE_FILE_BLANK = Kind("queue-file-blank", "error",
     "The last file of a queue begins without a unit, as a power cut leaves it. A broker that starts counts a message "
     "there that is none, and later ones get offsets that are too large; 5.0 to 5.4 may not start.",
-    "`mqindex repair` removes it: the log has no message for it")
+    "`mqindex repair` removes it: the log has no message for it", "consumequeue", stops_start=True)
 ONLY_QUEUE_FILE_BLANK = replace(QUEUE_FILE_BLANK, severity="warning",
-    hint="nothing else says which offset the queue's next message gets, so `mqindex repair` leaves it")
+    hint="nothing else says which offset the queue's next message gets, so `mqindex repair` leaves it", mended_by=None)
 QUEUE_UNREADABLE = Kind("queue-unreadable", "error",
-    "A queue's file cannot be read.", f"{{error}}; {_REWRITE_QUEUE}")
+    "A queue's file cannot be read.", f"{{error}}; {_REWRITE_QUEUE}", "consumequeue")
 QUEUE_BEYOND_LOG = Kind("queue-beyond-log", "error",
     "Units are for offsets after the log's end; a broker cuts them off when it starts.",
-    f"{{units}} after the log's end: a broker cuts them off, and so does `mqindex repair`; {_MORE_LOG}")
+    f"{{units}} after the log's end: a broker cuts them off, and so does `mqindex repair`; {_MORE_LOG}", "consumequeue")
 MISSING_UNITS = Kind("missing-units", "error",
     "Messages of the log have no unit in their queue, so consumers miss them.",
-    _REWRITE_QUEUE)
-WRONG_UNIT = Kind("wrong-unit", "error", "A unit has another offset, size or tag than its message.", _REWRITE_QUEUE)
+    _REWRITE_QUEUE, "consumequeue")
+WRONG_UNIT = Kind("wrong-unit", "error", "A unit has another offset, size or tag than its message.", _REWRITE_QUEUE,
+    "consumequeue")
 MANY_WRONG_UNITS = replace(WRONG_UNIT, hint=f"{{units}} of this queue differ; {_REWRITE_QUEUE}")
 OFFSETS_SERVED_TWICE = Kind("offsets-served-twice", "error",
     "A queue has messages whose queue offsets other messages in the log have too.",
     "a broker that had lost the queue's end gave these queue offsets again. Consumers get the later messages now; a "
     "repair puts the earlier ones in their places, and no queue has the later ones then. `mqindex repair` refuses "
-    "this, unless --replace-served (replace_served=True) allows it")
+    "this, unless --replace-served (replace_served=True) allows it", "consumequeue")
 EARLIER_SERVED = replace(OFFSETS_SERVED_TWICE,
     hint="the queue offsets started again at 0: the topic was deleted and created again, or a broker had lost the "
     "queue. Then a broker built the queue from the log: consumers get these earlier messages now, and miss later ones. "
@@ -310,24 +314,25 @@ EARLIER_SERVED = replace(OFFSETS_SERVED_TWICE,
     "this, unless --replace-served (replace_served=True) allows it")
 WRONG_EXT_UNIT = Kind("wrong-ext-unit", "error",
     "Extension units do not match their messages, so consumers filter them wrongly.",
-    f"consumers filter these messages wrongly; {_REWRITE_QUEUE}")
+    f"consumers filter these messages wrongly; {_REWRITE_QUEUE}", "consumequeue")
 FOREIGN_UNIT = Kind("foreign-unit", "error",
     "Units are for no message of this queue.",
-    f"{{units}} for no message of this queue; {_REWRITE_QUEUE}")
+    f"{{units}} for no message of this queue; {_REWRITE_QUEUE}", "consumequeue")
 QUEUE_ENDS_BLANK = replace(FOREIGN_UNIT,
     hint="the queue ends in {units} for no message. A broker that starts so gives the queue no message until its log "
     f"has reached byte 2147483647, and older ones (4.9.3) give none to any queue; {_REWRITE_QUEUE}")
 INVALID_UNIT = Kind("invalid-unit", "error",
     "Places between units hold none; a broker would end the queue there.",
-    f"{{places}} without a unit, where a broker would end the queue; {_REWRITE_QUEUE}")
+    f"{{places}} without a unit, where a broker would end the queue; {_REWRITE_QUEUE}", "consumequeue")
 QUEUE_NAME = Kind("queue-name", "error",
     "The name of a queue's file is not a multiple of its length, or the name of a topic cannot be a directory's.",
-    _REWRITE_QUEUE)
-IMPOSSIBLE_QUEUE_NAME = replace(QUEUE_NAME, severity="warning", hint="{units} in no file")
+    _REWRITE_QUEUE, "consumequeue")
+IMPOSSIBLE_QUEUE_NAME = replace(QUEUE_NAME, severity="warning", hint="{units} in no file", mended_by=None)
 NO_DELIVER_TIME = Kind("no-deliver-time", "warning",
     "Units of delayed messages hold a tag's hash instead of the time of delivery, as brokers 4.9.2 to 4.9.8 write "
     "them after a crash: they are delivered at once.",
-    "brokers 4.9.2 to 4.9.8 write these after an unclean exit and deliver at once; `mqindex repair` writes the times")
+    "brokers 4.9.2 to 4.9.8 write these after an unclean exit and deliver at once; `mqindex repair` writes the times",
+    "consumequeue")
 QUEUE_OFFSET_HOLE = Kind("queue-offset-hole", "warning",
     "No message of the log has these queue offsets; they are filled with blank units.",
     "they are filled with blank units, so that every other message keeps its queue offset")
@@ -348,10 +353,11 @@ TOPIC_CREATED_AGAIN = replace(QUEUE_BEGAN_AGAIN, severity="info",
     hint="the topic was deleted and created again; the older units are left out")
 BATCH_QUEUE_MISSING = Kind("batch-queue-missing", "error",
     "A batch queue that has messages in the log has no files.",
-    f"`mqindex repair` writes them; {_NO_START}")
+    f"`mqindex repair` writes them; {_NO_START}", "consumequeue")
 BATCH_QUEUE_BEHIND = Kind("batch-queue-behind", "error",
     "A batch queue ends before the last message that the log has for it.",
-    f"{_REWRITE_QUEUE}; a broker reads its log on from where the furthest of all queues ends, and does not write them")
+    f"{_REWRITE_QUEUE}; a broker reads its log on from where the furthest of all queues ends, and does not write them",
+    "consumequeue")
 QUEUE_UNITS_EXPIRED = Kind("queue-units-expired", "info",
     "Units are for messages that are no longer in the log.",
     "their messages are below the log's minimum offset")
@@ -364,9 +370,11 @@ QUEUE_MIN_OFFSET_STALE = Kind("queue-min-offset-stale", "info",
 ROCKSDB_INCOMPLETE = Kind("rocksdb-incomplete", "error",
     "The RocksDB database of the consume queues, or of topics and groups, is missing, or lacks CURRENT or the MANIFEST "
     "that it names.",
-    "restore the whole directory from a copy or a replica, where there is one; mqindex neither reads nor writes it")
+    "restore the whole directory from a copy or a replica, where there is one; mqindex neither reads nor writes it",
+    stops_start=True)
 ROCKSDB_GONE = replace(ROCKSDB_INCOMPLETE,
-    hint="a broker makes it anew from its whole log when it starts (5.5.0 does); until then no message is consumed")
+    hint="a broker makes it anew from its whole log when it starts (5.5.0 does); until then no message is consumed",
+    stops_start=False)
 QUEUES_ELSEWHERE = Kind("queues-elsewhere", "info",
     "The consume queues are in RocksDB, which is not read.",
     "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written")
@@ -402,7 +410,7 @@ CHECKPOINT_UNREADABLE = Kind("checkpoint-unreadable", "error",
     "The checkpoint is not a file, or cannot be read.",
     "{error}; remove the file: after an unclean exit the broker then reads the whole log")
 CHECKPOINT_IS_DIRECTORY = replace(CHECKPOINT_UNREADABLE,
-    hint="no broker starts with it; without a checkpoint a broker starts")
+    hint="no broker starts with it; without a checkpoint a broker starts", stops_start=True)
 CHECKPOINT_GARBAGE = Kind("checkpoint-garbage", "error",
     "A time in the checkpoint is not a time.",
     "not a time; remove the file: after an unclean exit the broker then reads the whole log")
@@ -423,7 +431,7 @@ SIDE_FILE_INVALID = Kind("side-file-invalid", "error",
     "A file of config/ is not JSON, or not what it should hold.",
     "there is no .bak to use: the broker starts without; restore the file")
 SIDE_FILES_INVALID = replace(SIDE_FILE_INVALID,
-    hint="the .bak is no better ({backup}): {start}; restore the file")
+    hint="the .bak is no better ({backup}): {start}; restore the file", stops_start=True)
 SIDE_FILE_HAS_BACKUP = replace(SIDE_FILE_INVALID, severity="warning",
     hint="the broker uses {backup}, which is one save older")
 SIDE_FILE_WITHOUT_CONTENT = replace(SIDE_FILE_INVALID,

@@ -54,11 +54,10 @@ def beyond_repair(findings: Iterable[Finding]) -> str:
     """The kinds of errors that a repair does not mend, in words: their hints say what does.
 
     >>> bad = Finding("error", "log-bad-crc", hint="restore the file")
-    >>> beyond_repair([bad, bad, Finding("error", "missing-entries", hint="`mqindex repair` writes them")])
+    >>> beyond_repair([bad, bad, Finding("error", "missing-entries", mended_by="index")])
     'log-bad-crc (2 times)'
     """
-    left = [one for one in findings if one.severity == "error" and "`mqindex repair`" not in (one.hint or "")]
-    of = Counter(one.kind for one in left)
+    of = Counter(one.kind for one in findings if one.severity == "error" and one.mended_by is None)
     return ", ".join(kind if times == 1 else f"{kind} ({times:,} times)" for kind, times in of.items())
 
 

@@ -14,9 +14,10 @@ import pytest
 import mqindex
 from mqindex.kafka import catalogue as kafka
 from mqindex.kafka.checks import log_check
-from mqindex.report import Catalogue, Kind, catalogue_rows
+from mqindex.report import Catalogue, Kind
 from mqindex.rocketmq import catalogue as rocketmq
 from tests.support.each import for_each
+from tests.support.findings_document import catalogue_rows
 
 PACKAGE = Path(mqindex.__file__).parent
 BROKERS = pytest.mark.parametrize("broker", [rocketmq, kafka], ids=["rocketmq", "kafka"])

@@ -37,7 +37,6 @@ EXPORTS = {
         "Severity",
         "Start",
         "Value",
-        "catalogue_rows",
     },
     "mqindex.health": {
         "EARLIEST",

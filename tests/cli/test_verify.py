@@ -39,7 +39,8 @@ def test_json_is_one_object_with_every_finding(shell: Shell, lost: Store) -> Non
     (report,) = done.json
     assert list(report)[:2] == ["schema", "ok"]
     assert (report["schema"], report["ok"]) == ("mqindex.verify/1", False)
-    assert {"severity", "kind", "path", "at", "field", "expected", "got", "hint"} == set(report["findings"][0])
+    place = {"severity", "kind", "path", "at", "field", "expected", "got", "hint"}
+    assert {*place, "mended_by", "stops_start"} == set(report["findings"][0])
     assert report["settings"]["geometry"]["value"] == [500, 5000]
 
 

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mqindex.kafka import repair, verify
-from mqindex.report import Report
 from tests.support.kafka_damage import DAMAGE, INTERVAL, LOG_DAMAGE, STOPS, filled_log_dir
 from tests.support.kafka_log_dir import ONE
+from tests.support.repair_says import check_repair
 
 HOW: dict[str, Any] = {"index_interval_bytes": INTERVAL, "engine": ONE}
 WITH_OTHERS = [f"log {name} {where}" for name in LOG_DAMAGE for where in ("middle", "newest")] + list(STOPS)
 OTHERS = ("index lost", "index noise", "timeindex lost", "txnindex lost", "index directory", "txnindex noise")
 
 
-def errors(report: Report) -> set[tuple[str, str | None]]:
-    return {(one.kind, one.path) for one in report.findings if one.severity == "error"}
-
-
 def check(log_dir: Path, **how: Any) -> None:
-    said = repair(log_dir, **HOW, **how)
-    found = verify(log_dir, **HOW)
-    assert errors(said) == errors(found)
-    assert said.ok is found.ok
-    assert repair(log_dir, **HOW, **how).actions == [], "one repair does it"
+    check_repair(log_dir, partial(verify, **HOW), partial(repair, **HOW, **how), whole=not how)
 
 
 def test_a_log_dir_that_is_whole_is_whole(tmp_path: Path) -> None:

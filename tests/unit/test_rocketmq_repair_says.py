@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mqindex.errors import MQIndexError
-from mqindex.report import Report
 from mqindex.rocketmq import repair, verify
 from tests.support.golden import case
 from tests.support.kafka_log_dir import ONE
+from tests.support.repair_says import check_repair, errors
 from tests.support.rocketmq_damage import BATCH_DAMAGE, DAMAGE, EXT_DAMAGE
-from tests.support.tree import contents
 from tests.unit import test_batch_queues as batches
 
 PAIRS = [
@@ -33,21 +32,8 @@ def how(version: str) -> dict[str, Any]:
             "config": {"mappedFileSizeConsumeQueue": 1000, "mappedFileSizeCommitLog": 65536}}  # fmt: skip
 
 
-def errors(report: Report) -> set[tuple[str, str | None]]:
-    return {(one.kind, one.path) for one in report.findings if one.severity == "error"}
-
-
 def check(store: Path, **options: Any) -> None:
-    before = contents(store)
-    try:
-        said = repair(store, **options)
-    except (MQIndexError, OSError) as refused:
-        assert contents(store) == before, refused
-        return
-    found = verify(store, **options)
-    assert errors(said) == errors(found)
-    assert said.ok is found.ok
-    assert repair(store, **options).actions == [], "one repair does it"
+    check_repair(store, partial(verify, **options), partial(repair, **options))
 
 
 @pytest.mark.parametrize("version", ["4.9.3", "5.3.3"])

@@ -62,8 +62,10 @@ class Fate:
         return tuple(self._told(one, places[one.path]) if one.path in places else one for one in findings)
 
     def _told(self, finding: Finding, kind: IndexKind) -> Finding:
-        left = finding.severity == "error" and self.course is not Course.WRITE and kind not in self.written
-        return replace(finding, hint=self.course.value) if left else finding
+        if finding.severity != "error" or self.course is Course.WRITE or kind in self.written:
+            return finding
+        mended = finding.mended_by if kind in self.removed else None
+        return replace(finding, hint=self.course.value, mended_by=mended)
 
 
 def course_of(check: SegmentCheck, log: CheckedLog, wrong: Collection[IndexKind]) -> Course:

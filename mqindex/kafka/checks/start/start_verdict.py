@@ -202,7 +202,11 @@ def _load_segment(segment: CheckedSegment, recovered: bool, broker: Broker, done
         passed = broker.does(ONE_BYTE_OF_VERSION) is None and refused.version >> 8 <= 0
         brokers = f"from {ONE_BYTE_OF_VERSION.until} on" if passed else "every"
         reason = f"an aborted transaction of version {refused.version}"
-        done.obstacles.append(Obstacle(segment.files.place_of(IndexKind.TRANSACTION), reason, brokers))
+        place = segment.files.place_of(IndexKind.TRANSACTION)
+        done.obstacles.append(Obstacle(place, reason, brokers))
+        if not segment.log.readable:  # else its entries were compared with the log
+            kind = catalogue.VERSION_BESIDE_BAD_LOG
+            done.findings.append(kind.finding(place, None, "version", 0, refused.version))
     if segment.found_end is None and (segment.files.is_swapping or not recovered):
         index, bad = segment.files.place_of(IndexKind.OFFSET), segment.log.read_until is not None
         done.obstacles.append(Obstacle(log, _ENDLESS) if bad else Obstacle(index, _LOST_END))

@@ -23,7 +23,7 @@ from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
 from mqindex.rocketmq.settings import default_number
 
-_STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_QUEUE_FILE}
+_STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_EXT_FILE}
 _EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
 _LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
 _QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
