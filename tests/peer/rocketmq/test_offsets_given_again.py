@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mqindex.errors import FileStateError
-from mqindex.rocketmq import repair, verify
+from mqindex.rocketmq import rebuild, repair, verify
 from tests.peer.rocketmq.broker import Broker, Peer
 from tests.peer.rocketmq.client import Outgoing, Receipt
 
@@ -32,6 +32,62 @@ def consumed(broker: Broker) -> list[tuple[int, bytes]]:
         return [(one.queue_offset, one.body) for one in broker.client.consume(TOPIC, broker.name, 0)]
     finally:
         broker.stop()
+
+
+def lose_queue(broker: Broker) -> None:
+    """All files of the queue, while the broker is down."""
+    broker.stop()
+    shutil.rmtree(broker.store / "consumequeue" / TOPIC)
+    broker.launch()
+    broker.wait_until_ready([TOPIC])
+
+
+def delete_and_create_topic(broker: Broker) -> None:
+    """As an administrator does."""
+    broker.client.mqadmin("deleteTopic", "-n", broker.client.namesrv, "-c", "PeerCluster", "-t", TOPIC)
+    broker.create_topic(TOPIC, 1)
+    broker.client.wait_for_route(TOPIC)
+
+
+@pytest.mark.parametrize("begin_again", [lose_queue, delete_and_create_topic])
+def test_a_queue_that_began_again_at_0_gives_consumers_what_it_gave(
+    peers: dict[str, Peer], version: str, begin_again: Callable[[Broker], None], proven: Callable[[str], None]
+) -> None:
+    """The files are the same after both. A broker that builds them from nothing takes messages from consumers."""
+    broker = peers[version].broker(begin_again.__name__)
+    broker.launch()
+    broker.wait_until_ready()
+    broker.create_topic(TOPIC, 1)
+    broker.create_topic(OTHER, 1)
+    send(broker, TOPIC, "first", FIRST)
+    send(broker, OTHER, "last", 1)
+    begin_again(broker)
+    assert [one.queue_offset for one in send(broker, TOPIC, "later", LATER)] == list(range(LATER))
+    broker.stop()
+    later = [(i, b"later %d" % i) for i in range(LATER)]
+    assert consumed(broker) == later
+
+    options: dict[str, Any] = {"config": broker.conf, "broker_version": version}
+    for report in (verify(broker.store, **options), repair(broker.store, **options)):
+        assert report.ok
+        assert ("queue-began-again", "warning") in [(one.kind, one.severity) for one in report.findings]
+    queue = broker.store / "consumequeue" / TOPIC / "0" / f"{0:020d}"
+    rebuild(broker.store, broker.home / "rebuilt", **options)
+    rebuilt = broker.home / "rebuilt" / queue.relative_to(broker.store)
+    assert [one.read_bytes() for one in rebuilt.parent.iterdir()] == [queue.read_bytes()]
+    assert consumed(broker) == later
+
+    shutil.rmtree(broker.store / "consumequeue")
+    first = [(i, b"first %d" % i) for i in range(FIRST)]
+    from_nothing = [*first, (0, b"later 0")]  # its message says 0; its unit is behind the others
+    assert consumed(broker) == from_nothing
+    with pytest.raises(FileStateError, match="--replace-served") as refused:
+        repair(broker.store, **options)
+    assert refused.value.got == f"{FIRST} earlier messages among queue offsets 0 to {FIRST - 1}"
+    assert consumed(broker) == from_nothing
+    assert repair(broker.store, replace_served=True, **options).ok
+    assert consumed(broker) == later
+    proven(f"{begin_again.__name__}: no message leaves a queue that began again at 0, unless that is asked for")
 
 
 def test_a_repair_gives_consumers_what_a_broker_builds_from_nothing(
