@@ -19,7 +19,7 @@ _STUCK = "a consumer gets no further than this batch"
 _NOT_RECOVERED = (
     "after a clean stop a log with its .index is not recovered: a broker does not start, or appends behind what is bad"
 )
-_DAMAGED = "{bytes} damaged, {lost}; good batches behind: {good}"
+_DAMAGED = "{left_out}; good batches behind: {good}"
 _CHOICE = (
     "Restore the segment from another replica, or have consumers seek past it; `mqindex repair --cut-damaged` makes "
     "the next start cut it here, and gives these up"

@@ -100,7 +100,7 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
             others = (partial(recover, index_interval_bytes=each) for each in options.other_intervals)
             unclear = any(recovered_past_damage(each)[0].offset_index != made.offset_index for each in others)
             done.events = events_in(segment, made)
-            done.findings = log_findings(item.files.log, made, damage_in(segment, made), last=item.last)
+            done.findings = log_findings(segment, made, damage_in(segment, made), last=item.last)
     except FileNotFoundError:
         done.gone = True
         return done

@@ -59,7 +59,8 @@ def test_verify_says_what_is_damaged_and_what_is_good_behind(damage: str, where:
     first = 0 if damage == "first" else 3
     assert (found[0].severity, found[0].at, len(found)) == ("error", at[first], 2 if damage == "twice" else 1)
     base = WHERE[where] + 2 * first
-    lost = f"{at[first + batches] - at[first]} bytes damaged, offsets {base} to {base + 2 * batches - 1} are lost"
+    end = at[first + batches]
+    lost = f"{end - at[first]} bytes up to byte {end} left out, offsets {base} to {base + 2 * batches - 1}"
     good = 9 - first - batches - (damage == "twice")
     assert f"{lost}; good batches behind: {good} ({2 * good - 1} records)." in str(found[0].hint)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,12 @@ from mqindex.columns.distinct import distinct
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.index_entries import Entries
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.log.log_damage import UNKNOWN, Damage
+from mqindex.kafka.log.damage import BatchFault
+from mqindex.kafka.log.log_damage import UNKNOWN
 from mqindex.kafka.log.log_facts import LogFacts
 from mqindex.report import Finding, Kind
 
+_ENDLESS: Final = 2**63 - 1
 _Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # relative offsets and positions
 
 
@@ -41,11 +43,12 @@ class Expectation:
     entries: dict[IndexKind, int]
     open: bool
     trimmed: bool
-    damage: tuple[Damage, ...] = ()
+    damage: tuple[BatchFault, ...] = ()
 
     def lost(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which offsets are of batches that are damaged."""
-        return _within(offsets, [one.first for one in self.damage], [one.last for one in self.damage])
+        firsts, lasts = [one.first_offset for one in self.damage], [one.last_offset for one in self.damage]
+        return _within(offsets, [one or 0 for one in firsts], [_ENDLESS if one is None else one for one in lasts])
 
     def unread(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which positions are in damage of which no batch's begin is known."""

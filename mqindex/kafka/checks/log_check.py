@@ -5,23 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from mqindex._native.kafka_log import BatchScan, find_batch
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import IndexFullError, MQIndexError, OffsetOverflowError
-from mqindex.files.reading.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.offset_index import OffsetIndex
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows
-from mqindex.kafka.log.log_damage import Damage, stretches
+from mqindex.kafka.log.damage import BatchFault, is_zeros
+from mqindex.kafka.log.log_damage import stretches
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
 from mqindex.report import Finding
 
-_ZEROS: Final = 1 << 20
 _MIN_LENGTH: Final = 14
 _SHORT_HEADER: Final = 61  # of a batch of magic 2
 _OFFSETS: Final = 2**31  # that an index can hold
@@ -79,9 +78,9 @@ def overflows(path: str, error: MQIndexError, base_offset: int) -> bool:
 
 
 def log_findings(
-    path: str,
+    segment: LogSegment,
     made: Recovered,
-    damage: Sequence[Damage],
+    damage: Sequence[BatchFault],
     *,
     last: bool,
     closed: bool = False,
@@ -93,26 +92,19 @@ def log_findings(
     `last`: of its partition; `closed`: its broker stopped cleanly; `cut`: the next start cuts the log at the first bad
     batch; `being_written`: its end will be a batch.
     """
-    found, between = (
-        [*_oddities(path, made), *_unit_of_times(path, made.max_timestamp)],
-        [one for one in damage if one.batches],
-    )
+    path, between = segment.path, [one for one in damage if one.batches]
+    found = [*_oddities(path, made), *_unit_of_times(path, made.max_timestamp)]
     for number, one in enumerate(between[:_DAMAGES]):
-        kinds = catalogue.LOG_TAILS[one.fault[0]]
+        kinds = catalogue.LOG_TAILS[one.kind]
         kind = kinds.damaged if not cut else kinds.damaged_last if last else kinds.damaged_followed
         left = len(between) - number if number == _DAMAGES - 1 else 1
         many = plural(left, "stretch") if left > 1 else None
-        found.append(kind.finding(path, *one.fault[1:], many=many, bytes=plural(one.end - one.at, "byte"),
-                                  lost=_lost(one), good=good_behind(one)))  # fmt: skip
-    return found if being_written else [*found, *_tail(path, made, last=last, closed=closed)]
+        found.append(kind.finding(path, one.at, one.field, one.expected, one.got, many=many,
+                                  left_out=one.left_out, good=good_behind(one)))  # fmt: skip
+    return found if being_written else [*found, *_tail(segment, made, last=last, closed=closed)]
 
 
-def _lost(one: Damage) -> str:
-    offsets = f"offsets {one.first} to {one.last} are" if one.last > one.first else f"offset {one.first} is"
-    return f"{offsets} lost" if one.last >= one.first else "no offset is lost"
-
-
-def good_behind(one: Damage) -> str:
+def good_behind(one: BatchFault) -> str:
     """How many good batches are behind it, and their records."""
     return f"{one.batches} ({plural(one.records, 'record')})"
 
@@ -185,7 +177,7 @@ _UNITS: Final = {"seconds": 1000, "microseconds": 1 / 1000, "nanoseconds": 1 / 1
 
 
 def end_findings(
-    segment: LogSegment, made: Recovered, damage: Sequence[Damage], ends: Sequence[int], *, closed: bool
+    segment: LogSegment, made: Recovered, damage: Sequence[BatchFault], ends: Sequence[int], *, closed: bool
 ) -> list[Finding]:
     """A log that ended at an offset has no batch across it, unless somebody else cut it. It may have a gap there: a
     truncation can end in one. But when it was `closed` it ended at the last of them.
@@ -209,7 +201,7 @@ def end_findings(
     return []
 
 
-def _batch_to(segment: LogSegment, made: Recovered, damage: Sequence[Damage], offset: int) -> bytes | None:
+def _batch_to(segment: LogSegment, made: Recovered, damage: Sequence[BatchFault], offset: int) -> bytes | None:
     """The first good batch that ends at an offset or after it."""
     for begin, end, bad in stretches(damage, made.end_bytes):
         if bad is None:
@@ -222,9 +214,9 @@ def _batch_to(segment: LogSegment, made: Recovered, damage: Sequence[Damage], of
 # ---- where a recovery cuts
 
 
-def _tail(path: str, made: Recovered, *, last: bool, closed: bool) -> list[Finding]:
+def _tail(segment: LogSegment, made: Recovered, *, last: bool, closed: bool) -> list[Finding]:
     """Nothing, or what a broker's recovery cuts behind the last good batch; it would, if the log was `closed`."""
-    at = made.end_bytes
+    at, log = made.end_bytes, segment.log_bytes()
     cut = made.valid_bytes + made.truncated_bytes - at
     if not cut:
         return []
@@ -233,13 +225,13 @@ def _tail(path: str, made: Recovered, *, last: bool, closed: bool) -> list[Findi
     kinds = catalogue.LOG_TAILS[fault]
     if last and closed:
         kind = kinds.closed
-    elif _is_zeros(path, at):
+    elif is_zeros(log, at):
         kind = catalogue.LOG_ENDS_IN_ZEROS if last else kinds.zeros_followed
     elif not last:
         kind = kinds.followed
     else:
-        kind = kinds.unfinished if made.end_fault is None or _reaches_end(path, at) else kinds.last
-    return [kind.finding(path, at, name, expected, got, bytes=plural(cut, "byte"))]
+        kind = kinds.unfinished if made.end_fault is None or _reaches_end(log, at) else kinds.last
+    return [kind.finding(segment.path, at, name, expected, got, bytes=plural(cut, "byte"))]
 
 
 # ---- what a broker reads that does not recover the log
@@ -306,18 +298,7 @@ def _length(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True)
 
 
-def _is_zeros(path: str, start: int) -> bool:
-    with reading(path, buffered=False) as file:
-        file.seek(start)
-        while block := file.read(_ZEROS):
-            if block.strip(b"\0"):
-                return False
-    return True
-
-
-def _reaches_end(path: str, at: int) -> bool:
+def _reaches_end(log: Any, at: int) -> bool:
     """Whether the bad batch is the last thing in the log: one that was being written when the machine went down."""
-    with reading(path, buffered=False) as file:
-        length = _length(os.pread(file.fileno(), 4, at + 8))
-        size = os.fstat(file.fileno()).st_size
-    return length >= _MIN_LENGTH and (at + 12 + length >= size or _is_zeros(path, at + 12 + length))
+    length = _length(bytes(log[at + 8 : at + 12]))
+    return length >= _MIN_LENGTH and is_zeros(log, at + 12 + length)

@@ -9,7 +9,7 @@ from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.log_check import good_behind
 from mqindex.kafka.index.transaction_index import aborted_bytes
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.log.log_damage import Damage
+from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.segment_files import SegmentFiles
 
 
@@ -25,7 +25,7 @@ class SegmentRepair:
     size: int
     transactions: bytes = b""
     removed: frozenset[IndexKind] = frozenset()
-    cut: Damage | None = None
+    cut: BatchFault | None = None
 
     @property
     def from_log(self) -> frozenset[IndexKind]:
@@ -63,5 +63,5 @@ def planned_actions(diagnosis: Diagnosis) -> list[str]:
     return actions
 
 
-def _given_up(cut: Damage) -> str:
+def _given_up(cut: BatchFault) -> str:
     return f": the next start cuts the log at byte {cut.at}, with all good batches behind: {good_behind(cut)}"

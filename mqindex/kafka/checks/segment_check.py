@@ -30,7 +30,8 @@ from mqindex.kafka.checks.segment_log import CheckedLog, SegmentCheck, checked_l
 from mqindex.kafka.index.transaction_index import read_aborted
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.batches import has_append_time
-from mqindex.kafka.log.log_damage import Damage, good_batches
+from mqindex.kafka.log.damage import BatchFault
+from mqindex.kafka.log.log_damage import good_batches
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.records import read_records
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -210,7 +211,7 @@ def _bad(segment: LogSegment, made: Recovered, check: SegmentCheck, log: Checked
     """What is bad in a log, and what follows from it for a start, if its indexes are dealt with like this."""
     alone = course is Course.RECOVERY  # its log is cut as if it were the last one
     return log_findings(
-        segment.path, made, log.damage, last=check.last or alone, closed=check.clean is True and not alone,
+        segment, made, log.damage, last=check.last or alone, closed=check.clean is True and not alone,
         cut=check.is_recovered or alone, being_written=log.being_written,
     )  # fmt: skip
 
@@ -296,7 +297,7 @@ def _of_read_log(data: bytes | None, log: CheckedLog) -> bytes | None:
 _NONE = -(2**63)
 
 
-def check_records(segment: LogSegment, damage: Sequence[Damage], stop: int) -> list[Finding]:
+def check_records(segment: LogSegment, damage: Sequence[BatchFault], stop: int) -> list[Finding]:
     """Findings of the good batches before position `stop`.
 
     Every consumer stops at a batch that cannot be read to its last record. A batch whose records are later than its

@@ -19,7 +19,8 @@ from mqindex.kafka.checks.index_check import Expectation, check_entries, check_s
 from mqindex.kafka.checks.log_check import has_grown, size_now
 from mqindex.kafka.index.index_entries import Entries, entries_before_zeros, read_entries
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
-from mqindex.kafka.log.log_damage import Damage, good_batches, served_batches
+from mqindex.kafka.log.damage import BatchFault
+from mqindex.kafka.log.log_damage import good_batches, served_batches
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES
@@ -57,7 +58,7 @@ def check_indexes(
     files: SegmentFiles,
     segment: LogSegment,
     made: Recovered,
-    damage: Sequence[Damage],
+    damage: Sequence[BatchFault],
     *,
     index_interval_bytes: int,
     may_be_open: bool,

@@ -26,7 +26,8 @@ from mqindex.kafka.checks.log_check import (
 from mqindex.kafka.checks.segment_count import Counting
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows, batches_reach
-from mqindex.kafka.log.log_damage import Damage, damage_in, recovered_past_damage
+from mqindex.kafka.log.damage import BatchFault
+from mqindex.kafka.log.log_damage import damage_in, recovered_past_damage
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import PartitionOptions
@@ -77,7 +78,7 @@ class CheckedLog:
     it fails with the given settings. `grew`: the log was written or cut meanwhile.
     """
 
-    damage: tuple[Damage, ...] = ()
+    damage: tuple[BatchFault, ...] = ()
     readable: bool = False
     events: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT))
     epochs: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, RUN))
@@ -106,7 +107,8 @@ def checked_log(segment: LogSegment, made: Recovered, check: SegmentCheck, *, co
     damage, base = damage_in(segment, made), segment.base_offset
     being_written = check.last and not made.damage and is_being_written(segment, made)
     end = base if made.last_offset is None else made.last_offset + 1
-    cut_end = damage[0].first if damage else end
+    first = damage[0].first_offset if damage else None
+    cut_end = end if first is None else first
     return CheckedLog(
         damage=damage,
         readable=made.fault is None and (made.truncated_bytes == 0 or check.last),

@@ -30,6 +30,8 @@ class BatchFault(NamedTuple):
     field, expected, got : str or None, which field, and what it should and does hold
     end : int, bytes: where reading goes on; the log's size: nowhere
     first_offset, last_offset : int or None, the offsets that may have been there; None: not known
+    passed : bool, what `verify` found: its length leads a reader to `end`
+    batches, records : int, good ones behind, which `verify` counts
 
     Notes
     -----
@@ -44,6 +46,9 @@ class BatchFault(NamedTuple):
     end: int
     first_offset: int | None = None
     last_offset: int | None = None
+    passed: bool = False
+    batches: int = 0
+    records: int = 0
 
     @property
     def left_out(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -12,28 +11,10 @@ import numpy.typing as npt
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError
 from mqindex.kafka.log.batches import batches_reach
+from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.log_segment import LogSegment
 
 UNKNOWN: Final = -(2**63)  # an offset or a time of a batch that cannot be believed
-_ENDLESS: Final = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """The bytes [at, end) of a log, which are no good batch, and the offsets [first, last] that are lost with them.
-
-    `fault`: of the bad batch there. `passed`: its length leads a reader to `end`. `batches`, `records`: good ones
-    behind; none: it is the end of the log, and where its offsets end is not known.
-    """
-
-    at: int
-    end: int
-    first: int
-    last: int
-    passed: bool
-    fault: tuple[str, int, str, str, str]
-    batches: int = 0
-    records: int = 0
 
 
 def recovered_past_damage(recover: Callable[..., Recovered]) -> tuple[Recovered, bool]:
@@ -47,20 +28,22 @@ def recovered_past_damage(recover: Callable[..., Recovered]) -> tuple[Recovered,
         return made, True
 
 
-def damage_in(segment: LogSegment, made: Recovered) -> tuple[Damage, ...]:
-    """In the log's order. What follows the last good batch is one where its lengths lead to the log's end."""
+def damage_in(segment: LogSegment, made: Recovered) -> tuple[BatchFault, ...]:
+    """In the log's order, with what is good behind. What follows the last good batch is one where its lengths lead to
+    the log's end, and where its offsets end is not known.
+    """
     found = [
-        Damage(fault[1], end, before + 1, following - 1, passed, fault, made.batches - batches, made.records - records)
+        BatchFault(*fault, end, before + 1, following - 1, passed, made.batches - batches, made.records - records)
         for fault, end, batches, records, before, following, passed in made.damage
     ]
     at, fault = made.end_bytes, made.end_fault
     if fault is not None and batches_reach(segment.log_bytes(), at, segment.size, check_crc=False):
         last = segment.base_offset - 1 if made.last_offset is None else made.last_offset
-        found.append(Damage(at, segment.size, last + 1, _ENDLESS, True, fault))
+        found.append(BatchFault(*fault, segment.size, last + 1, passed=True))
     return tuple(found)
 
 
-def stretches(damage: Sequence[Damage], stop: int) -> Iterator[tuple[int, int, Damage | None]]:
+def stretches(damage: Sequence[BatchFault], stop: int) -> Iterator[tuple[int, int, BatchFault | None]]:
     """(begin, end, None) of good batches that follow each other, up to a position, and each damage between them."""
     at = 0
     for one in damage:
@@ -72,14 +55,14 @@ def stretches(damage: Sequence[Damage], stop: int) -> Iterator[tuple[int, int, D
         yield at, stop, None
 
 
-def good_batches(segment: LogSegment, damage: Sequence[Damage], stop: int) -> Iterator[npt.NDArray[Any]]:
+def good_batches(segment: LogSegment, damage: Sequence[BatchFault], stop: int) -> Iterator[npt.NDArray[Any]]:
     """The good batches that begin before a position, a few thousand at a time."""
     for begin, end, bad in stretches(damage, stop):
         if bad is None:
             yield from segment.batch_arrays(begin, end, check_crc=False)
 
 
-def served_batches(segment: LogSegment, damage: Sequence[Damage], stop: int) -> Iterator[npt.NDArray[Any]]:
+def served_batches(segment: LogSegment, damage: Sequence[BatchFault], stop: int) -> Iterator[npt.NDArray[Any]]:
     """All batches that a broker finds by their lengths, a few thousand at a time; of bad ones only the position counts:
     their offsets and times are `UNKNOWN`.
     """
