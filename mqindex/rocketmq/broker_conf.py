@@ -2,6 +2,7 @@
 
 A broker ignores a name that it does not know, and so do we; but one that is nearly a known name is a misspelt one.
 Of a broker.conf the values are those that the broker takes. No broker reads a mapping: a wrong value is an error.
+Source: RocketMQ 4.0.0 to 5.5.0 `MixAll.properties2Object`, which drops every exception, so that the default stays.
 """
 
 from __future__ import annotations
@@ -14,24 +15,21 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from mqindex._rules import Broker
-from mqindex.columns.limits import no_whole_number, whole_number_from
 from mqindex.errors import BadMagicError, FormatError, MQIndexError, path_of
 from mqindex.files.reading.regular import reading_text
 from mqindex.report import Value
 from mqindex.rocketmq.brokers import MAPED_NAMES, TEXTS_TRIMMED
-from mqindex.rocketmq.settings import SETTINGS, as_taken
+from mqindex.rocketmq.settings import FLUSH_DISK_TYPE, FLUSH_DISK_TYPES, SETTINGS, Setting
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 
-_OLD_NAMES: Final = {  # names of MAPED_NAMES: the later names
-    "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
-    "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
-}
+_FORMER: Final = {one.former: one for one in SETTINGS.values() if one.former is not None}  # names of MAPED_NAMES
+_NAMES: Final = frozenset((*SETTINGS, *_FORMER))
 _OTHERS = frozenset(("brokerIP2", "brokerId", "haListenPort"))  # names of a broker that are nearly one of ours
 _ALIKE = 2  # letters
 _BLANKS = " \t\f"
 _ASSIGNMENT = re.compile(r"((?:[^=: \t\f\\]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
-_OF_BROKERS = SETTINGS.keys() - {"listenPort"} | {  # names that no configuration of another program has
+_OF_BROKERS = _NAMES - {"listenPort"} | {  # names that no configuration of another program has
     "abortFile", "allAckInSyncStateSet", "autoCreateSubscriptionGroup", "autoCreateTopicEnable", "brokerClusterName",
     "brokerId", "brokerIP2", "brokerName", "brokerRole", "defaultTopicQueueNums", "deleteWhen",
     "diskMaxUsedSpaceRatio", "fileReservedTime", "haListenPort", "namesrvAddr", "sendMessageThreadPoolNums",
@@ -40,66 +38,113 @@ _OF_BROKERS = SETTINGS.keys() - {"listenPort"} | {  # names that no configuratio
 _MOST_BYTES = 1 << 20  # of a broker.conf
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?0*\d{1,10}")  # in the digits of every script, as `Character.digit` has it
+_TRIMMED = "".join(map(chr, range(0x21)))  # what `String.trim` removes
 
 
-class Settings(NamedTuple):
-    """Values by the newest brokers' names. `file`: the broker.conf, which is complete; None: perhaps a part only.
+class Given(NamedTuple):
+    """Values by the newest brokers' names, as they were given. `file`: the broker.conf, which is complete; else None.
 
     `unlike`: settings that the broker has otherwise than the file says, each with what it takes and why.
     """
 
     values: Mapping[str, Any]
-    source: str
     file: str | None
     unlike: tuple[tuple[str, Value], ...] = ()
 
 
-def read_settings(config: Config | None, *, broker: Broker) -> Settings:
+def read_config(config: Config | None, *, broker: Broker) -> Given:
     """The given settings, as the broker reads them.
 
     `ValueError`: a misspelt name, or one that only some versions read; `BadMagicError`: a file of another kind. What
     the broker takes otherwise than it is written is a warning.
     """
-    old, trims = broker.does(MAPED_NAMES), broker.does(TEXTS_TRIMMED)
-    unlike: list[tuple[str, Value]] = []
     if config is None:
-        return Settings({}, "given", None)
+        return Given({}, None)
+    unlike: dict[str, Value] = {}
+    old = broker.does(MAPED_NAMES)
     if isinstance(config, Mapping):
-        values, source, file = dict(config), "config", None
+        file, values = None, dict(config)
+        _refuse_misspelt(values, "config")
+        _refuse_blanks(values)
     else:
-        file = source = path_of("config", config)
+        file = path_of("config", config)
         with blamed_on(file), _as_a_conf():
             values = dict(read_broker_conf(file))
         _require_broker_conf(file, values)
+        with blamed_on(file):
+            _refuse_misspelt(values, file)
+            for name in values.keys() & _unread(old):
+                del values[name]
+            unlike = _as_taken(values, file, trims=broker.does(TEXTS_TRIMMED))
     with blamed_on(file):
-        _refuse_misspelt(values, source)
-        if file is None:
-            _refuse_blanks(values)
-        else:
-            unread = () if old is None else _OLD_NAMES.values() if old else _OLD_NAMES.keys()
-            values = {name: value for name, value in values.items() if name not in unread}
-            values, unlike = as_taken(values, file, trims=trims)
         values = _by_new_names(values, old)
-    for name, taken in unlike:
+    for name, taken in unlike.items():
         warnings.warn(f"{name}: {taken.value}, {taken.source}", stacklevel=2)
-    return Settings(values, source, file, tuple(unlike))
+    return Given(values, file, tuple(unlike.items()))
+
+
+def _unread(old: bool | None) -> set[str]:
+    """The names that a broker does not read."""
+    return set() if old is None else {one.name for one in _FORMER.values()} if old else set(_FORMER)
 
 
 def _by_new_names(values: Mapping[str, Any], old: bool | None) -> dict[str, Any]:
     """The values that the broker takes, without old names. Many a configuration of a newer broker has them still."""
-    found = {name: value for name, value in values.items() if name not in _OLD_NAMES}
-    for name, new in _OLD_NAMES.items():
+    found = {name: value for name, value in values.items() if name not in _FORMER}
+    for name, new in _FORMER.items():
         if name not in values:
             continue
-        said, later = whole_setting(name, values[name], least=1), values.get(new, SETTINGS[new].default)
-        if old is None and said != whole_setting(new, later, least=1):
+        said, later = new.parser(name, values[name], 1), values.get(new.name, new.default)
+        if old is None and said != new.parsed(later):
             raise ValueError(
-                f"{name}: only brokers {MAPED_NAMES.brokers} read this name, later ones have {new}={later} "
+                f"{name}: only brokers {MAPED_NAMES.brokers} read this name, later ones have {new.name}={later} "
                 "here; broker_version= (--broker-version) says which it is"
             )
         if old:
-            found[new] = said
+            found[new.name] = said
     return found
+
+
+def _as_taken(values: dict[str, str], file: str, *, trims: bool | None) -> dict[str, Value]:
+    """Make these texts what a broker takes of them; gives those that are not what is written there.
+
+    What is ignored is left out. `trims`: of brokers.TEXTS_TRIMMED; None: it is not known.
+
+    >>> values = {"maxIndexNum": "4M", "maxHashSlotNum": "+7"}
+    >>> _as_taken(values, "broker.conf", trims=None)["maxIndexNum"].value, values
+    (20000000, {'maxHashSlotNum': '+7'})
+    """
+    unlike = {}
+    for name in [one for one in values if one in _NAMES]:
+        said, row = values[name], SETTINGS.get(name) or _FORMER[name]
+        if isinstance(row.default, bool):
+            values[name] = str(said.lower() == "true").lower()
+            if said.lower() not in ("true", "false"):
+                unlike[name] = Value("false", f"as the broker takes {said!r:.60} of {file}")
+            continue
+        if isinstance(row.default, str):
+            values[name] = said = _trimmed(name, said, trims)
+        if _is_ignored(row, said):
+            del values[name]
+            unlike[name] = Value(row.default, f"the broker's default, as it ignores {said!r:.60} of {file}")
+    return unlike
+
+
+def _is_ignored(row: Setting[Any], said: str) -> bool:
+    if isinstance(row.default, int):
+        return _NUMBER.fullmatch(said) is None or not -(2**31) <= int(said) < 2**31
+    return row is FLUSH_DISK_TYPE and said not in FLUSH_DISK_TYPES
+
+
+def _trimmed(name: str, said: str, trims: bool | None) -> str:
+    plain = said.strip(_TRIMMED)
+    if trims is None and said != plain:
+        raise ValueError(
+            f"{name}: a broker before {TEXTS_TRIMMED.since} keeps the blank before or after {said!r:.60}, later ones "
+            "remove it; broker_version= (--broker-version) says which it is"
+        )
+    return plain if trims else said
 
 
 @contextmanager
@@ -124,19 +169,6 @@ def blamed_on(file: str | None) -> Iterator[None]:
         if file is None:
             raise
         raise FormatError(str(error), path=file) from error
-
-
-def whole_setting(name: str, value: Any, *, least: int = 0) -> int:
-    """The number of a setting, also as text, no larger than a broker's int can be.
-
-    >>> whole_setting("maxIndexNum", "9" * 12)
-    Traceback (most recent call last):
-    ValueError: maxIndexNum: expected a whole number from 0 to 2147483647, got '999999999999'
-    """
-    try:
-        return whole_number_from(least, name, int(value) if isinstance(value, str) and "_" not in value else value)
-    except (TypeError, ValueError):
-        raise ValueError(no_whole_number(least, name, value)) from None
 
 
 def read_broker_conf(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -198,7 +230,7 @@ def _not_a_conf(path: str, got: str) -> BadMagicError:
 
 def _refuse_misspelt(names: Iterable[Any], source: str) -> None:
     for name in names:
-        meant = None if name in SETTINGS or name in _OTHERS else _meant(str(name))
+        meant = None if name in _NAMES or name in _OTHERS else _meant(str(name))
         if meant is not None:
             raise ValueError(f"{name}: expected {meant}; no broker has a setting {name} (in {source})")
 
@@ -207,7 +239,7 @@ def _refuse_blanks(values: Mapping[str, Any]) -> None:
     """Of a mapping: what was meant is not known."""
     for name, value in values.items():
         plain = value.strip() if isinstance(value, str) else value
-        if name in SETTINGS and value != plain and plain.lower() != "false":
+        if name in _NAMES and value != plain and plain.lower() != "false":
             raise ValueError(
                 f"{name}: expected no blank before or after the value, got {value!r}: a broker ignores such a number, "
                 f"takes such a switch as off, and before {TEXTS_TRIMMED.since} keeps the blank of a text; give what "
@@ -218,7 +250,7 @@ def _refuse_blanks(values: Mapping[str, Any]) -> None:
 def _meant(name: str) -> str | None:
     """The setting that a name is within two letters of, whatever its case and its underscores."""
     plain = _plain(name)
-    return next((one for one in sorted(SETTINGS) if _alike(plain, _plain(one))), None)
+    return next((one for one in sorted(_NAMES) if _alike(plain, _plain(one))), None)
 
 
 def _plain(name: str) -> str:

@@ -1,32 +1,27 @@
 """Store options: what a broker's configuration says about its files, under the broker's own names.
 
-Only what shapes files is read; see `settings`.
+They are read once, by the rows of `settings`, and travel as options.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final, TypedDict
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict, TypeVar
 
 from mqindex._rules import Broker
 from mqindex.columns.limits import several
 from mqindex.errors import MQIndexError, may_be_a_name, path_of
 from mqindex.report import Value
-from mqindex.rocketmq import layout, store
-from mqindex.rocketmq.broker_conf import Config, blamed_on, read_settings, whole_setting
+from mqindex.rocketmq import layout, settings, store
+from mqindex.rocketmq.broker_conf import Config, blamed_on, read_config
 from mqindex.rocketmq.brokers import LOG_IN_PLACES, LOG_IN_ROOT, ROCKSDB, TAGS_INDEXED, broker_of
-from mqindex.rocketmq.settings import FIELDS, SETTINGS, Setting
+from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, SETTINGS, Setting
 
-_GEOMETRY = ("hash_slot_num", "index_num")
-# A broker.conf is complete: what it does not set is the broker's default; delays and queues of queues show themselves.
-_OF_WHOLE_CONF: Final = {name: row.default for name, row in FIELDS.items() if name not in
-                         ("delay_levels", "multi_dispatch", "lmq")}  # fmt: skip
-INDEX_SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")
-_UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+T = TypeVar("T")
+INDEX_SWITCHES = (settings.MESSAGE_INDEX, settings.INDEX_FILE_WRITE)
 
 
 class StoreArguments(TypedDict, total=False):
@@ -50,31 +45,57 @@ class StoreArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """One store's directories and settings; None: not given, to be inferred or defaulted. Picklable.
+    """One store's directories and settings. Picklable.
 
-    `dledger`: whether DLedger keeps the broker's log. `unlike`: settings that the broker has otherwise than
-    `broker_conf` says, each with what it takes and why.
+    `settings`: those that are set, by the broker's names, each with where. `unlike`: those that the broker has
+    otherwise than `broker_conf` says, each with what it takes and why.
     """
 
     root: str
     commitlog: tuple[str, ...]
-    hash_slot_num: int | None = None
-    index_num: int | None = None
     broker_version: str | None = None
-    mapped_file_size: int | None = None
-    consume_queue_file_size: int | None = None
-    consume_queue_ext: bool | None = None
-    consume_queue_ext_file_size: int | None = None
-    batch_queue_file_size: int | None = None
-    timer_log_file_size: int | None = None
-    dledger: bool | None = None
-    delay_levels: tuple[int, ...] | None = None
-    multi_dispatch: bool | None = None
-    lmq: bool | None = None
-    settings: tuple[tuple[str, str], ...] = ()
-    sources: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, Value], ...] = ()
     broker_conf: str | None = None
     unlike: tuple[tuple[str, Value], ...] = ()
+
+    def given(self, setting: Setting[T]) -> T | None:
+        """What a setting is set to; None: it is not set."""
+        said = dict(self.settings).get(setting.name)
+        if said is None or setting.multiple == 1:
+            return None if said is None else said.value
+        rounded: Any = -(-said.value // setting.multiple) * setting.multiple
+        return rounded  # type: ignore[no-any-return]
+
+    def known(self, setting: Setting[T]) -> T | None:
+        """The same; where a broker.conf, which is complete, does not set it, the default. None: it is not known."""
+        return self.value(setting) if self.broker_conf is not None else self.given(setting)
+
+    def value(self, setting: Setting[T]) -> T:
+        """What a broker has: as it is set, else the default."""
+        given = self.given(setting)
+        return setting.parsed(setting.default) if given is None else given
+
+    def reported(self, setting: Setting[Any]) -> Value | None:
+        """A known setting and where it is from; None: it is not known."""
+        if (known := self.known(setting)) is None:
+            return None
+        default = Value(None, f"the broker's default, {self.broker_conf} sets no other")
+        return Value(known, dict(self.settings).get(setting.name, default).source)
+
+    def having(self, known: Mapping[Setting[Any], Any], broker_version: str) -> StoreOptions:
+        """The same with settings and a version that were found out."""
+        found = {setting.name: Value(value, "given") for setting, value in known.items()}
+        return replace(self, settings=tuple({**dict(self.settings), **found}.items()), broker_version=broker_version)
+
+    @property
+    def hash_slot_num(self) -> int | None:
+        """The slots of an index file; None: not known."""
+        return self.known(MAX_HASH_SLOT_NUM)
+
+    @property
+    def index_num(self) -> int | None:
+        """The entries of an index file; None: not known."""
+        return self.known(MAX_INDEX_NUM)
 
     @property
     def broker(self) -> Broker:
@@ -108,53 +129,34 @@ class StoreOptions:
         Source: RocketMQ 4.9.3 and 5.5.0 `DefaultMessageStore.CommitLogDispatcherBuildIndex`; before 5.4 there is no
         indexFileWriteEnable. An index in RocksDB (indexRocksDBEnable) comes beside the files, not in their place.
         """
-        names = INDEX_SWITCHES[:1] if self.broker.does(TAGS_INDEXED) is False else INDEX_SWITCHES
-        return next((name for name in names if _switch(name, self.setting(name)) is False), None)
+        switches = INDEX_SWITCHES[:1] if self.broker.does(TAGS_INDEXED) is False else INDEX_SWITCHES
+        return next((one.name for one in switches if not self.value(one)), None)
 
     @property
     def queues_in_rocksdb(self) -> bool:
         """Whether the broker keeps its consume queues in RocksDB (`MessageStoreConfig.storeType`)."""
-        return self.may_have_rocksdb and self.setting("storeType").strip().lower() == "defaultrocksdb"
+        return self.may_have_rocksdb and self.value(settings.STORE_TYPE).strip().lower() == "defaultrocksdb"
 
     @property
     def may_have_rocksdb(self) -> bool:
         """Whether the broker's version knows RocksDB, or is not known."""
         return self.broker.does(ROCKSDB) is not False
 
-    def is_set(self, name: str) -> bool:
-        """Whether the broker's configuration has a setting, by the broker's own name."""
-        return name in dict(self.settings)
-
-    def setting(self, name: str) -> str:
-        """A setting as text; what is not set has the broker's default."""
-        return dict(self.settings).get(name, _text(SETTINGS[name].default))
-
-    def number(self, name: str) -> int:
-        """The same of a number."""
-        with blamed_on(self.broker_conf):
-            return whole_setting(name, self.setting(name))
-
-    def is_on(self, name: str) -> bool:
-        """Whether a switch is on; only the word "true" turns one on."""
-        return self.setting(name).strip().lower() == "true"
-
     @contextmanager
-    def blaming(self, kind: type[MQIndexError], *fields: str) -> Iterator[None]:
+    def blaming(self, kind: type[MQIndexError], *lengths: Setting[int]) -> Iterator[None]:
         """An error of this kind, of files that refute these options, says what the broker.conf has of them."""
         try:
             yield
         except kind as error:
-            names = [FIELDS[field].name for field in fields if field in dict(self.sources)]
-            if self.broker_conf is not None and names:
-                said = dict(self.settings)
-                has = (f"{name}={said[name]}" if name in said else f"no {name} that a broker takes" for name in names)
+            said = dict(self.settings)
+            has = [
+                f"{one.name}={said[one.name].value}" if one.name in said else f"no {one.name} that a broker takes"
+                for one in lengths
+                if one.name not in said or said[one.name].source == self.broker_conf
+            ]
+            if self.broker_conf is not None and has:
                 error.hint = "; ".join(filter(None, (f"{self.broker_conf} has {', '.join(has)}", error.hint)))
             raise
-
-    def value(self, name: str) -> Value | None:
-        """A given option and where it was given; None: it was not."""
-        chosen = getattr(self, name)
-        return None if chosen is None else Value(chosen, dict(self.sources).get(name, "given"))
 
 
 def store_options(
@@ -174,72 +176,37 @@ def store_options(
     """
     root = os.path.abspath(path_of("store", store))
     broker = broker_of(broker_version)
-    settings, source, broker_conf, unlike = read_settings(config, broker=broker)
-    with blamed_on(broker_conf):
-        said = _of_settings(settings)
-        _require_version(settings, broker)
+    said = read_config(config, broker=broker)
+    with blamed_on(said.file):
+        found = {
+            name: Value(SETTINGS[name].parsed(value), said.file or "config")
+            for name, value in said.values.items()
+            if name in SETTINGS and value is not None
+        }
+        _require_version(found, broker)
         if commitlog is not None:
             log = _absolute(given_directories("commitlog", commitlog))
         else:
-            log = _configured_log(settings, broker, whole=broker_conf is not None)
-            _require_own_log(root, log, settings.get("storePathRootDir"))
-    short = dict(zip(_GEOMETRY, layout.given_geometry(hash_slot_num, index_num), strict=True))
-    said |= {name: number for name, number in short.items() if number is not None}
-    default = f"the broker's default, {broker_conf} sets no other"
-    missing = [name for name in _OF_WHOLE_CONF if broker_conf is not None and said[name] is None]
-    said |= {name: _OF_WHOLE_CONF[name] for name in missing}
-    with blamed_on(broker_conf):
-        layout.given_geometry(*(said[name] for name in _GEOMETRY), name=FIELDS["index_num"].name)
-    given = {**dict.fromkeys(FIELDS), **short}
-    return StoreOptions(
+            log = _configured_log(said.values, broker, whole=said.file is not None)
+            _require_own_log(root, log, said.values.get("storePathRootDir"))
+    short = zip((MAX_HASH_SLOT_NUM, MAX_INDEX_NUM), layout.given_geometry(hash_slot_num, index_num), strict=True)
+    found |= {setting.name: Value(number, "given") for setting, number in short if number is not None}
+    options = StoreOptions(
         root=root,
         commitlog=log or (os.path.join(root, "commitlog"),),
         broker_version=broker_version,
-        **said,
-        settings=tuple((str(name), _text(value)) for name, value in settings.items()),
-        sources=tuple((name, default if name in missing else source) for name, value in given.items() if value is None),
-        broker_conf=broker_conf,
-        unlike=unlike,
+        settings=tuple(found.items()),
+        broker_conf=said.file,
+        unlike=said.unlike,
     )
+    with blamed_on(said.file):
+        layout.given_geometry(options.hash_slot_num, options.index_num, name=MAX_INDEX_NUM.name)
+    return options
 
 
-def _of_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of `StoreOptions` that a broker's configuration gives."""
-    for name in INDEX_SWITCHES:
-        _switch(name, settings.get(name))
-    return {field: _value_of(row, settings.get(row.name)) for field, row in FIELDS.items()}
-
-
-def _value_of(row: Setting, said: Any) -> Any:
-    if said is None:
-        return None
-    if isinstance(row.default, bool):
-        return _switch(row.name, said)
-    if isinstance(row.default, str):
-        return parse_delay_levels(said)
-    number = whole_setting(row.name, said, least=row.least)
-    unit = layout.QUEUE_UNIT_SIZE if row.field == "consume_queue_file_size" else 1  # the broker rounds up
-    return -(-number // unit) * unit
-
-
-def parse_delay_levels(levels: str) -> tuple[int, ...]:
-    """The delays of `messageDelayLevel` in ms: level 1 first (RocketMQ 4.9.3 `ScheduleMessageService.parseDelayLevel`).
-
-    >>> parse_delay_levels("1s 2m 1h")
-    (1000, 120000, 3600000)
-    """
-    delays = []
-    for level in str(levels).split(" "):
-        match = re.match(r"^(\d{1,15})([smhd])$", level)
-        if match is None:
-            raise ValueError(f"messageDelayLevel: expected delays like '1s 5m 2h', got {levels!r:.60}")
-        delays.append(int(match[1]) * _UNITS[match[2]])
-    return tuple(delays)
-
-
-def _require_version(settings: Mapping[str, Any], broker: Broker) -> None:
+def _require_version(found: Mapping[str, Value], broker: Broker) -> None:
     """Raise where only the version says whether a switch counts."""
-    old, new = (_switch(name, settings.get(name)) for name in INDEX_SWITCHES)
+    old, new = (found[one.name].value if one.name in found else None for one in INDEX_SWITCHES)
     if broker.does(TAGS_INDEXED) is None and old is not False and new is False:
         raise ValueError(
             f"indexFileWriteEnable: a broker before {TAGS_INDEXED.since} does not read it and writes index files, "
@@ -247,14 +214,14 @@ def _require_version(settings: Mapping[str, Any], broker: Broker) -> None:
         )
 
 
-def _configured_log(settings: Mapping[str, Any], broker: Broker, *, whole: bool) -> tuple[str, ...]:
+def _configured_log(values: Mapping[str, Any], broker: Broker, *, whole: bool) -> tuple[str, ...]:
     """The directories of the log that are set. `whole`: these are all settings that the broker has.
 
     Source: RocketMQ 4.9.3 `MessageStoreConfig`.
     """
-    said = settings.get("storePathCommitLog")
+    said = values.get(settings.LOG_DIRECTORY.name)
     if said is None:
-        root = settings.get("storePathRootDir")
+        root = values.get("storePathRootDir")
         old = whole and broker.does(LOG_IN_ROOT) is False
         if root and old and not _is_default_root(root):
             raise ValueError(
@@ -264,7 +231,7 @@ def _configured_log(settings: Mapping[str, Any], broker: Broker, *, whole: bool)
         return ()
     if not isinstance(said, (str, os.PathLike)):
         raise TypeError(f"storePathCommitLog: expected text, got {said!r:.60}; commitlog= takes several directories")
-    directories = _places(os.fspath(said), settings, broker)
+    directories = _places(os.fspath(said), values, broker)
     if not directories or any(part != part.strip() for part in directories):
         raise ValueError(
             f"storePathCommitLog: expected directories without blanks before or after their names, got {said!r:.60}: a "
@@ -290,7 +257,7 @@ def _require_own_log(root: str, log: tuple[str, ...], configured_root: Any) -> N
         )
 
 
-def _places(said: str, settings: Mapping[str, Any], broker: Broker) -> list[str]:
+def _places(said: str, values: Mapping[str, Any], broker: Broker) -> list[str]:
     """The names in `said`: up to 4.9.1 a comma is a part of one. Without a comma no broker reads the others.
 
     Brokers of 4.9.2 and later 4.9 have an empty directory of the whole name too.
@@ -303,7 +270,7 @@ def _places(said: str, settings: Mapping[str, Any], broker: Broker) -> list[str]
         )
     if "," not in said or broker.does(LOG_IN_PLACES) is False:
         return [said] if said else []
-    both = f"{said},{settings.get('readOnlyCommitLogStorePaths') or ''}"
+    both = f"{said},{values.get(settings.LOG_FOR_READING.name) or ''}"
     return [part for part in both.split(",") if part]
 
 
@@ -331,16 +298,3 @@ def given_directories(name: str, given: Any) -> list[str]:
 
 def _absolute(directories: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(os.path.abspath, directories)))
-
-
-def _switch(name: str, value: Any) -> bool | None:
-    if value is None:
-        return None
-    text = _text(value).strip().lower()
-    if text not in ("true", "false"):
-        raise ValueError(f"{name}: expected true or false, got {value!r:.60}")
-    return text == "true"
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

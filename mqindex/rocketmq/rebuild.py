@@ -53,6 +53,7 @@ from mqindex.rocketmq.pipeline.survey import (
 )
 from mqindex.rocketmq.pipeline.surveys.queue_survey import queues_elsewhere
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
+from mqindex.rocketmq.settings import LOG_FILE_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,9 @@ def _elsewhere(found: Survey, wanted: frozenset[str]) -> dict[str, Finding]:
 
 def _emptied(found: Survey) -> list[Finding]:
     """These did not expire: no broker starts with them."""
-    size = found.options.mapped_file_size or (found.spans[0].stop - found.spans[0].file_start if found.spans else None)
+    size = found.options.known(LOG_FILE_SIZE) or (
+        found.spans[0].stop - found.spans[0].file_start if found.spans else None
+    )
     kind = catalogue.LOG_FILE_LENGTH
     return [kind.finding(path, expected=size, got=0, who="a broker") for path in found.emptied]
 

@@ -11,6 +11,7 @@ from mqindex.files import disk
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import store
 from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.settings import CONFIG_MANAGER, STORE_TYPE
 
 _HINT = "mqindex neither reads nor writes them"
 _FILES = re.compile(r"CURRENT|(MANIFEST|OPTIONS)-\d{6,}|\d{6,}\.sst", re.ASCII)
@@ -46,7 +47,7 @@ def queues_in_rocksdb(options: StoreOptions) -> str | None:
         return found or options.consume_queue
     if _has_directories(options.consume_queue):
         return None
-    said = options.broker_conf is not None or options.is_set("storeType")
+    said = options.known(STORE_TYPE) is not None
     if found is None and not said and options.may_have_rocksdb and any(map(is_rocksdb, _config_homes(options))):
         return options.consume_queue
     return found
@@ -96,7 +97,7 @@ def _has_directories(directory: str) -> bool:
 
 
 def _is_v2(options: StoreOptions) -> bool:
-    return options.may_have_rocksdb and options.setting("configManagerVersion").strip().lower() == "v2"
+    return options.may_have_rocksdb and options.value(CONFIG_MANAGER).strip().lower() == "v2"
 
 
 def _rdb(options: StoreOptions) -> str:

@@ -1,150 +1,167 @@
-"""The settings of a broker, one row each, and what it makes of their texts in its broker.conf.
+"""The settings of a broker that are read here: each is one row, and everything that depends on it asks the row.
 
-It says nothing of a text that it cannot read.
-
-Source: RocketMQ 4.0.0 to 5.5.0 `MixAll.properties2Object`, which drops every exception, so that the default stays;
-`MessageStoreConfig`, `BrokerConfig`; `BrokerStartup` for the port.
+A broker has hundreds more. Source: RocketMQ 4.0.0 to 5.5.1 `MessageStoreConfig`, `BrokerConfig`, `NettyServerConfig`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
-from mqindex.report import Value
+from mqindex.columns.limits import no_whole_number, whole_number_from
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.brokers import TEXTS_TRIMMED
+
+T = TypeVar("T")
+FLUSH_DISK_TYPES: Final = {"ASYNC_FLUSH": "async", "SYNC_FLUSH": "sync"}
+_DELAY = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def whole(name: str, value: Any, least: int = -(2**31)) -> int:
+    """A number that a broker's int can be, also as text.
+
+    >>> whole("maxIndexNum", "9" * 12, 1)
+    Traceback (most recent call last):
+    ValueError: maxIndexNum: expected a whole number from 1 to 2147483647, got '999999999999'
+    """
+    try:
+        return whole_number_from(least, name, int(value) if isinstance(value, str) and "_" not in value else value)
+    except (TypeError, ValueError):
+        raise ValueError(no_whole_number(least, name, value)) from None
+
+
+def switch(name: str, value: Any) -> bool:
+    """True or False, also as text."""
+    said = str(value).strip().lower()
+    if said not in ("true", "false"):
+        raise ValueError(f"{name}: expected true or false, got {value!r:.60}")
+    return said == "true"
+
+
+def text(name: str, value: Any) -> str:
+    """Anything, as text."""
+    return str(value)
+
+
+def flush_disk_type(name: str, value: Any) -> str:
+    """One of two words."""
+    if value not in FLUSH_DISK_TYPES:
+        raise ValueError(f"{name}: expected SYNC_FLUSH or ASYNC_FLUSH, got {value!r:.60}")
+    return str(value)
+
+
+def delay_levels(name: str, value: Any) -> tuple[int, ...]:
+    """Delays in ms, level 1 first. Source: RocketMQ 4.9.3 `ScheduleMessageService.parseDelayLevel`.
+
+    >>> delay_levels("messageDelayLevel", "1s 2m 1h")
+    (1000, 120000, 3600000)
+    """
+    levels = [re.match(r"^(\d{1,15})([smhd])$", level) for level in str(value).split(" ")]
+    if None in levels:
+        raise ValueError(f"{name}: expected delays like '1s 5m 2h', got {value!r:.60}")
+    return tuple(int(level[1]) * _DELAY[level[2]] for level in levels if level is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """A setting of a broker.
+class Setting(Generic[T]):
+    """A setting, by its name in the newest brokers.
 
-    Attributes
-    ----------
-    name : str, the broker's
-    default : int, bool or str, the broker's; its type is the setting's. Sizes are bytes, intervals ms
-    decides : str, what follows from it
-    field : str or None, the field of `StoreOptions` that has its value; None: asked for by its name
-    least : int, of a number in a field
+    parser : what makes a value of a text, or raises; it is called with the name too. default : what a broker has that
+    is told nothing, as the parser takes it. decides : what depends on it; of a length, whose. unit : of a number.
+
+    least : the smallest number that files can have. multiple : of what a broker rounds it up to. reported : its name in
+    reports. former : its name in the brokers of brokers.MAPED_NAMES.
     """
 
     name: str
-    default: int | bool | str
+    parser: Callable[..., T]
+    default: Any
+    unit: str
     decides: str
-    field: str | None = None
-    least: int = 1
+    least: int | None = None
+    multiple: int = 1
+    reported: str = ""
+    former: str | None = None
+
+    def parsed(self, value: Any) -> T:
+        """A value; `ValueError`, naming the setting: it is none."""
+        return self.parser(self.name, value) if self.least is None else self.parser(self.name, value, self.least)
 
 
-MESSAGE_DELAY_LEVEL: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-_ROWS: Final = (
-    Setting("maxHashSlotNum", layout.HASH_SLOT_NUM, "the slots of an index file", "hash_slot_num"),
-    Setting("maxIndexNum", layout.INDEX_NUM, "the entries of an index file", "index_num"),
-    Setting("mappedFileSizeCommitLog", layout.COMMIT_LOG_FILE_SIZE, "the length of log files", "mapped_file_size"),
-    Setting("mappedFileSizeConsumeQueue", layout.QUEUE_FILE_SIZE, "the length of the queues' files",
-            "consume_queue_file_size"),
-    Setting("mappedFileSizeConsumeQueueExt", layout.EXT_FILE_SIZE, "the length of the queues' extension files",
-            "consume_queue_ext_file_size", layout.SMALLEST_EXT_FILE_SIZE),
-    Setting("mapperFileSizeBatchConsumeQueue", layout.BATCH_FILE_SIZE, "the length of the batch queues' files",
-            "batch_queue_file_size"),  # so brokers spell it
-    Setting("mappedFileSizeTimerLog", 100 << 20, "the length of the timer's log files", "timer_log_file_size"),
-    Setting("enableConsumeQueueExt", False, "whether queues have extension files", "consume_queue_ext"),
-    Setting("enableDLegerCommitLog", False, "whether DLedger keeps the log", "dledger"),
-    Setting("enableMultiDispatch", False, "whether a message is in several queues", "multi_dispatch"),
-    Setting("enableLmq", False, "whether there are light message queues", "lmq"),
-    Setting("messageDelayLevel", MESSAGE_DELAY_LEVEL, "the delays of delay levels", "delay_levels"),
-    Setting("mapedFileSizeCommitLog", layout.COMMIT_LOG_FILE_SIZE, "the same as mappedFileSizeCommitLog, once"),
-    Setting("mapedFileSizeConsumeQueue", layout.QUEUE_FILE_SIZE, "the same as mappedFileSizeConsumeQueue, once"),
-    Setting("autoMessageVersionOnTopicLen", True, "whether a topic may have more than 127 bytes"),
-    Setting("brokerIP1", "127.0.0.1", "the store host of new messages"),
-    Setting("checkCRCOnRecover", True, "whether a start looks at bodies"),
-    Setting("commitLogRecoverMaxNum", 10, "how many log files a start reads"),
-    Setting("configManagerVersion", "v1", "whether tables are in RocksDB"),
-    Setting("duplicationEnable", False, "whether dispatch waits for a confirmed offset"),
-    Setting("enableAcceleratedRecovery", False, "where a recovery begins"),
-    Setting("enableCompaction", True, "whether topics are compacted"),
-    Setting("enableControllerMode", False, "whether a controller confirms offsets"),
-    Setting("enabledAppendPropCRC", False, "whether new messages have a checksum of all of it"),
-    Setting("flushCommitLogLeastPages", 4, "when the log is flushed"),
-    Setting("flushCommitLogThoroughInterval", 10_000, "when the log is flushed"),
-    Setting("flushDiskType", "ASYNC_FLUSH", "whether an append waits for the disk"),
-    Setting("flushIntervalCommitLog", 500, "when the log is flushed"),
-    Setting("indexFileWriteEnable", True, "whether there are index files, from 5.4 on"),
-    Setting("indexRocksDBEnable", False, "whether there is an index in RocksDB too"),
-    Setting("listenPort", 10911, "the store host of new messages"),
-    Setting("maxMessageSize", 4 << 20, "which messages are refused"),
-    Setting("maxTransferBytesOnMessageInMemory", 256 << 10, "how much one request is given"),
-    Setting("maxTransferCountOnMessageInMemory", 32, "how much one request is given"),
-    Setting("messageIndexEnable", True, "whether there are index files"),
-    Setting("messageIndexSafe", False, "where a recovery begins"),
-    Setting("readOnlyCommitLogStorePaths", "", "where the log is too"),
-    Setting("recheckReputOffsetFromCq", False, "where dispatch begins"),
-    Setting("rocksdbCQDoubleWriteEnable", False, "whether queues are in RocksDB too"),
-    Setting("storePathCommitLog", "", "where the log is"),
-    Setting("storeType", "default", "whether queues are in RocksDB"),
-    Setting("timerWheelEnable", True, "whether the timer's files are loaded"),
-    Setting("timerWheelSnapshotFlush", False, "which timer wheel is loaded"),
-    Setting("transRocksDBEnable", False, "whether transactions are in RocksDB"),
+MAX_HASH_SLOT_NUM: Final = Setting(
+    "maxHashSlotNum", whole, layout.HASH_SLOT_NUM, "slots", "the geometry of the index files", 1
+)
+MAX_INDEX_NUM: Final = Setting(
+    "maxIndexNum", whole, layout.INDEX_NUM, "entries", "the geometry of the index files", 1
 )  # fmt: skip
-SETTINGS: Final = {row.name: row for row in _ROWS}
-"""Every setting that is read anywhere; a broker has hundreds more."""
-FIELDS: Final = {row.field: row for row in _ROWS if row.field is not None}
-"""Those that have a field of `StoreOptions`."""
+LOG_FILE_SIZE: Final = Setting(
+    "mappedFileSizeCommitLog", whole, layout.COMMIT_LOG_FILE_SIZE, "bytes", "the length of the log's files", 1,
+    former="mapedFileSizeCommitLog",
+)  # fmt: skip
+QUEUE_FILE_SIZE: Final = Setting(
+    "mappedFileSizeConsumeQueue", whole, layout.QUEUE_FILE_SIZE, "bytes", "the length of the queues' files", 1,
+    layout.QUEUE_UNIT_SIZE, reported="consume_queue_file_size", former="mapedFileSizeConsumeQueue",
+)  # fmt: skip
+EXT_FILE_SIZE: Final = Setting(
+    "mappedFileSizeConsumeQueueExt", whole, layout.EXT_FILE_SIZE, "bytes",
+    "the length of the queues' extension files", layout.SMALLEST_EXT_FILE_SIZE, reported="consume_queue_ext_file_size",
+)  # fmt: skip
+BATCH_FILE_SIZE: Final = Setting(  # so brokers spell it
+    "mapperFileSizeBatchConsumeQueue", whole, layout.BATCH_FILE_SIZE, "bytes", "the length of the batch queues' files",
+    1, reported="batch_queue_file_size",
+)  # fmt: skip
+TIMER_LOG_FILE_SIZE: Final = Setting(
+    "mappedFileSizeTimerLog", whole, 100 << 20, "bytes", "the length of the timer log's files", 1
+)
+CONSUME_QUEUE_EXT: Final = Setting("enableConsumeQueueExt", switch, False, "", "whether queues have extension files")
+DLEDGER: Final = Setting("enableDLegerCommitLog", switch, False, "", "whether DLedger keeps the log")
+MESSAGE_DELAY_LEVEL: Final = Setting(
+    "messageDelayLevel", delay_levels, "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h", "",
+    "the units of delayed messages", reported="message_delay_level",
+)  # fmt: skip
+MULTI_DISPATCH: Final = Setting("enableMultiDispatch", switch, False, "", "whether messages have units in more queues")
+LMQ: Final = Setting("enableLmq", switch, False, "", "whether queues of %LMQ% are numbered 0")
+MESSAGE_INDEX: Final = Setting("messageIndexEnable", switch, True, "", "whether index files are written")
+INDEX_FILE_WRITE: Final = Setting("indexFileWriteEnable", switch, True, "", "the same, from 5.4 on")
+INDEX_SAFE: Final = Setting("messageIndexSafe", switch, False, "", "whether a start reads what the index may lack")
+STORE_TYPE: Final = Setting("storeType", text, "default", "", "whether the queues are in RocksDB")
+CONFIG_MANAGER: Final = Setting("configManagerVersion", text, "v1", "", "where topics and groups are in RocksDB")
+LOG_DIRECTORY: Final = Setting("storePathCommitLog", text, "", "", "the directories of the log")
+LOG_FOR_READING: Final = Setting("readOnlyCommitLogStorePaths", text, "", "", "those that get no new files")
 
+MAX_MESSAGE_SIZE: Final = Setting("maxMessageSize", whole, 4 << 20, "bytes", "which messages are refused")
+PROPERTIES_CRC: Final = Setting("enabledAppendPropCRC", switch, False, "", "whether frames have a second checksum")
+LONG_TOPIC_FRAMES: Final = Setting("autoMessageVersionOnTopicLen", switch, True, "", "whether topics may be long")
+BROKER_ADDRESS: Final = Setting("brokerIP1", text, "127.0.0.1", "", "the store host of new messages")
+BROKER_PORT: Final = Setting("listenPort", whole, 10911, "", "the store host of new messages")
+FLUSH_DISK_TYPE: Final = Setting("flushDiskType", flush_disk_type, "ASYNC_FLUSH", "", "when new messages are durable")
+FLUSH_INTERVAL: Final = Setting("flushIntervalCommitLog", whole, 500, "ms", "when new messages are durable")
+FLUSH_LEAST_PAGES: Final = Setting("flushCommitLogLeastPages", whole, 4, "pages", "when new messages are durable")
+FLUSH_THOROUGH_INTERVAL: Final = Setting(
+    "flushCommitLogThoroughInterval", whole, 10_000, "ms", "when new messages are durable"
+)
+MAX_TRANSFER_COUNT: Final = Setting(
+    "maxTransferCountOnMessageInMemory", whole, 32, "messages", "how much one answer holds"
+)
+MAX_TRANSFER_BYTES: Final = Setting(
+    "maxTransferBytesOnMessageInMemory", whole, 256 << 10, "bytes", "how much one answer holds"
+)
 
-def default_number(name: str) -> int:
-    """A broker's default of a number."""
-    return int(SETTINGS[name].default)
+CHECK_CRC: Final = Setting("checkCRCOnRecover", switch, True, "", "whether a start compares checksums")
+RECOVERED_MOST: Final = Setting("commitLogRecoverMaxNum", whole, 10, "files", "how much of the log a start reads")
+ACCELERATED_RECOVERY: Final = Setting("enableAcceleratedRecovery", switch, False, "", "where a start begins to read")
+CONTROLLER_MODE: Final = Setting("enableControllerMode", switch, False, "", "where a start begins to read")
+DUPLICATION: Final = Setting("duplicationEnable", switch, False, "", "whether the log has to be confirmed")
+RECHECK_REPUT: Final = Setting("recheckReputOffsetFromCq", switch, False, "", "whether a start waits for dispatch")
+INDEX_ROCKSDB: Final = Setting("indexRocksDBEnable", switch, False, "", "whether RocksDB holds an index too")
+QUEUES_TWICE: Final = Setting("rocksdbCQDoubleWriteEnable", switch, False, "", "whether RocksDB holds queues too")
+TRANSACTIONS_ROCKSDB: Final = Setting("transRocksDBEnable", switch, False, "", "whether RocksDB holds transactions")
+COMPACTION: Final = Setting("enableCompaction", switch, True, "", "whether a start loads compacted topics")
+TIMER_WHEEL: Final = Setting("timerWheelEnable", switch, True, "", "whether a start loads the timer's files")
+TIMER_SNAPSHOTS: Final = Setting("timerWheelSnapshotFlush", switch, False, "", "which timer wheel a start loads")
 
-
-FLUSH_DISK_TYPES: Final = {"ASYNC_FLUSH": "async", "SYNC_FLUSH": "sync"}  # the default first
-
-_MAX_INT = 2**31 - 1
-_NUMBER = re.compile(r"[+-]?0*\d{1,10}")  # in the digits of every script, as `Character.digit` has it
-_TRIMMED = "".join(map(chr, range(0x21)))  # what `String.trim` removes
-_DEFAULT = "the broker's default, as it ignores {said!r:.60} of {file}"
-
-
-def as_taken(
-    values: Mapping[str, str], file: str, *, trims: bool | None
-) -> tuple[dict[str, str], list[tuple[str, Value]]]:
-    """The settings that a broker has of a broker.conf, and those among them that are not what is written there.
-
-    What is ignored is left out. `trims`: of brokers.TEXTS_TRIMMED; None: it is not known.
-
-    >>> as_taken({"maxIndexNum": "4M", "maxHashSlotNum": "+7"}, "broker.conf", trims=None)[0]
-    {'maxHashSlotNum': '+7'}
-    """
-    found, other = dict(values), list[tuple[str, Value]]()
-    for name, said in values.items():
-        default = SETTINGS[name].default if name in SETTINGS else None
-        if isinstance(default, bool):
-            found[name] = str(said.lower() == "true").lower()
-            if said.lower() not in ("true", "false"):
-                other.append((name, Value("false", f"as the broker takes {said!r:.60} of {file}")))
-        elif isinstance(default, str):
-            found[name] = _trimmed(name, said, trims)
-        elif default is not None and not _is_int(said):
-            del found[name]
-            other.append((name, Value(default, _DEFAULT.format(said=said, file=file))))
-    kind = found.get("flushDiskType")
-    if kind is not None and kind not in FLUSH_DISK_TYPES:
-        del found["flushDiskType"]
-        other.append(("flushDiskType", Value(next(iter(FLUSH_DISK_TYPES)), _DEFAULT.format(said=kind, file=file))))
-    return found, other
-
-
-def _is_int(said: str) -> bool:
-    return _NUMBER.fullmatch(said) is not None and -_MAX_INT - 1 <= int(said) <= _MAX_INT
-
-
-def _trimmed(name: str, said: str, trims: bool | None) -> str:
-    plain = said.strip(_TRIMMED)
-    if trims is None and said != plain:
-        raise ValueError(
-            f"{name}: a broker before {TEXTS_TRIMMED.since} keeps the blank before or after {said!r:.60}, later ones "
-            "remove it; broker_version= (--broker-version) says which it is"
-        )
-    return plain if trims else said
+SETTINGS: Final[dict[str, Setting[Any]]] = {
+    one.name: one for one in list(globals().values()) if isinstance(one, Setting)
+}
+"""All of them, by name."""

@@ -25,7 +25,7 @@ QUEUES = ["consumequeue"]
 
 
 def mended(chosen: StoreCase, root: Path, **options: Any) -> RepairReport:
-    config = {"messageDelayLevel": MESSAGE_DELAY_LEVEL, **chosen.truth["config"]}
+    config = {MESSAGE_DELAY_LEVEL.name: MESSAGE_DELAY_LEVEL.default, **chosen.truth["config"]}
     options = {"config": config, "broker_version": chosen.version, "engine": LocalEngine(2), **options}
     return repair(root, **options)
 

@@ -221,7 +221,7 @@ def test_bad_body_in_an_earlier_file_is_found_by_a_deep_look_alone(golden_store:
 def test_tag_hash_in_place_of_a_deliver_time_is_a_warning(golden_store: GoldenStore) -> None:
     """What recovery of 4.9.2 to 4.9.8 writes, because it runs before the delay levels are known."""
     _, root = golden_store("tx-delay-lmq-493")
-    path, known = queue(root, "SCHEDULE_TOPIC_XXXX", 1), {"messageDelayLevel": MESSAGE_DELAY_LEVEL}
+    path, known = queue(root, "SCHEDULE_TOPIC_XXXX", 1), {MESSAGE_DELAY_LEVEL.name: MESSAGE_DELAY_LEVEL.default}
     change(path, 12, struct.pack(">q", -1685804066))
     assert "4.9.2 to 4.9.8" in str(only(root, "warning", "no-deliver-time", config=known))
     change(path, 12, struct.pack(">q", 1_600_000_000_000))

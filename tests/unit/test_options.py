@@ -12,6 +12,14 @@ from mqindex.rocketmq.brokers import TAGS_INDEXED, broker_of
 from mqindex.rocketmq.log.commit_log import _places as written_to
 from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import store_options
+from mqindex.rocketmq.settings import (
+    LOG_FILE_SIZE,
+    MAX_HASH_SLOT_NUM,
+    MAX_INDEX_NUM,
+    MAX_MESSAGE_SIZE,
+    QUEUE_FILE_SIZE,
+    SETTINGS,
+)
 
 
 @pytest.mark.parametrize(
@@ -69,14 +77,13 @@ def test_what_a_broker_cannot_read_it_has_otherwise_and_that_is_told(tmp_path, l
         options = store_options("/s", config=conf)
     assert len(told) == 1
     assert [(one, value.value) for one, value in options.unlike] == [(name, taken)]
-    assert options.setting(name).lower() == str(taken).lower()
+    assert str(options.value(SETTINGS[name])).lower() == str(taken).lower()
     rules = write_rules(options), flush_rules(options)
     assert rules == (write_rules(store_options("/s")), flush_rules(store_options("/s")))
     whole = store_options("/s", config={**WHOLE, name: str(taken)})
     assert (options.hash_slot_num, options.index_num) == (whole.hash_slot_num, whole.index_num)
-    assert options.mapped_file_size == whole.mapped_file_size
-    assert options.consume_queue_file_size == whole.consume_queue_file_size
-    assert options.timer_log_file_size == whole.timer_log_file_size
+    for setting in SETTINGS.values():
+        assert options.value(setting) == whole.value(setting), setting.name
 
 
 WHOLE = {
@@ -95,7 +102,7 @@ def test_a_number_is_read_as_java_reads_it(tmp_path, said, number):
     conf = tmp_path / "broker.conf"
     conf.write_text(f"maxMessageSize={said}\nmessageIndexEnable=TRUE\n")
     options = store_options("/s", config=conf)
-    assert (options.number("maxMessageSize"), options.index_switch, options.unlike) == (number, None, ())
+    assert (options.value(MAX_MESSAGE_SIZE), options.index_switch, options.unlike) == (number, None, ())
 
 
 def test_the_blank_of_a_text_is_what_the_version_makes_of_it(tmp_path):
@@ -145,26 +152,25 @@ def test_short_forms_win_over_the_configuration():
 def test_only_brokers_before_4_5_2_read_the_old_names_of_sizes():
     config = {"mapedFileSizeCommitLog": 4096, "mapedFileSizeConsumeQueue": "200"}
     old, new = (store_options("/s", config=config, broker_version=version) for version in ("4.5.1", "4.5.2"))
-    assert (old.mapped_file_size, old.consume_queue_file_size) == (4096, 200)
-    assert (new.mapped_file_size, new.consume_queue_file_size, new.settings) == (None, None, ())
+    assert (old.given(LOG_FILE_SIZE), old.given(QUEUE_FILE_SIZE)) == (4096, 200)
+    assert (new.given(LOG_FILE_SIZE), new.given(QUEUE_FILE_SIZE), new.settings) == (None, None, ())
     with pytest.raises(ValueError, match=r"only brokers before 4\.5\.2 read this name.*--broker-version"):
         store_options("/s", config=config)
     both = {"mappedFileSizeCommitLog": 8192, "mapedFileSizeCommitLog": 4096}
-    sizes = [
-        store_options("/s", config=both, broker_version=version).mapped_file_size for version in ("4.4.0", "5.1.0")
-    ]
-    assert sizes == [4096, 8192]
+    brokers = [store_options("/s", config=both, broker_version=version) for version in ("4.4.0", "5.1.0")]
+    assert [one.given(LOG_FILE_SIZE) for one in brokers] == [4096, 8192]
     same = {"mapedFileSizeCommitLog": 1 << 30, "mapedFileSizeConsumeQueue": "6000000"}
-    assert store_options("/s", config=same).mapped_file_size is None
+    assert store_options("/s", config=same).given(LOG_FILE_SIZE) is None
 
 
 def test_a_value_names_its_source(tmp_path):
     conf = tmp_path / "broker.conf"
     conf.write_text("maxIndexNum=20\n")
     options = store_options("/s", config=conf, hash_slot_num=7)
-    assert str(options.value("hash_slot_num")) == "7 (given)"
-    assert str(options.value("index_num")) == f"20 ({conf})"
-    assert options.value("broker_version") is None
+    assert str(options.reported(MAX_HASH_SLOT_NUM)) == "7 (given)"
+    assert str(options.reported(MAX_INDEX_NUM)) == f"20 ({conf})"
+    assert str(options.reported(LOG_FILE_SIZE)) == f"{1 << 30} (the broker's default, {conf} sets no other)"
+    assert store_options("/s").reported(LOG_FILE_SIZE) is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from mqindex.errors import CapacityError, StoreInUseError
 from mqindex.rocketmq import Checkpoint, Message, MessageStore, NewMessage, verify
-from mqindex.rocketmq.options import parse_delay_levels
+from mqindex.rocketmq.settings import MESSAGE_DELAY_LEVEL
 from tests.support.queued_store import make_queued_store, tagged
 
 CONFIG: dict[str, Any] = {
@@ -100,7 +100,7 @@ def test_a_batch_of_one_producer_stays_in_one_file(root: Path) -> None:
 
 
 def test_a_delayed_message_waits_where_its_level_does(root: Path) -> None:
-    levels = parse_delay_levels("1s 5s 10s")
+    levels = MESSAGE_DELAY_LEVEL.parsed("1s 5s 10s")
     with writing(root, messageDelayLevel="1s 5s 10s") as opened:
         for level, given in ((2, "2"), (3, "9")):
             block = f"A\x01b\x02DELAY\x01{given}".encode()

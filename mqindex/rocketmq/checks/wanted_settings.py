@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mqindex._native.commit_log import find_frame
 from mqindex.engines import Engine
@@ -17,7 +18,6 @@ from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
-from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, FileWalk, drained
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, LogRange, cut
 from mqindex.rocketmq.pipeline.stages import Split
@@ -25,7 +25,7 @@ from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.queue.unit_places import joined
-from mqindex.rocketmq.settings import FIELDS, Setting
+from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, MESSAGE_DELAY_LEVEL, Setting
 
 _STEP = 4 << 20  # bytes of log; most logs show in the first few messages whether there are tags
 _DEFAULT = "the broker's default"
@@ -51,8 +51,9 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: Collecti
     options = found.options
     unknown = []
     if index and not found.geometry_known:
-        option = f"--hash-slot-num {HASH_SLOT_NUM} --index-num {INDEX_NUM} if the broker runs with its defaults, or "
-        what = "the geometry of the index files"
+        option = f"--hash-slot-num {MAX_HASH_SLOT_NUM.default} --index-num {MAX_INDEX_NUM.default} if the "
+        option += "broker runs with its defaults, or "
+        what = MAX_INDEX_NUM.decides
         unknown += [Unknown(catalogue.GEOMETRY_UNKNOWN, what, options.index, _DEFAULT, f"{option}--broker-conf FILE")]
     if tags and not found.version.known:
         what = "the broker's version, since TAGS are indexed from 5.4 on"
@@ -62,30 +63,25 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: Collecti
 
 
 def _of_queues(found: Survey, queues: Collection[QueueName]) -> list[Unknown]:
-    options, known, length = found.options, found.queues, catalogue.QUEUE_FILE_SIZE_UNKNOWN
+    options, known = found.options, found.queues
     batches = any(topic in known.batch_topics for topic, _ in queues)
     units = [name for name in queues if name[0] not in known.batch_topics]
-    unknown = [
-        _not_given(length, FIELDS[field], path)
-        for field, path, needed in (
-            ("batch_queue_file_size", options.batch_consume_queue, batches and not known.batch_size_known),
-            ("consume_queue_file_size", options.consume_queue, units and not known.size_known),
-            ("consume_queue_ext_file_size", options.consume_queue_ext_directory, units and not known.ext_size_known),
-        )
-        if needed
-    ]
+    unknown: list[Unknown] = []
+
+    def add(kind: Kind, what: str, path: str, setting: Setting[Any]) -> None:
+        said = f"with {setting.name}={setting.default} in it if the broker runs with its defaults"
+        option = f"--broker-conf FILE, {said}; FILE is the broker's own, whole"
+        unknown.append(Unknown(kind, what, path, _DEFAULT, option))
+
+    for one, written in ((known.batch_files, batches), (known.files, units), (known.ext_files, units)):
+        if written and one is not None and not one.known:
+            add(catalogue.QUEUE_FILE_SIZE_UNKNOWN, one.setting.decides, one.directory, one.setting)
     levels = {queue_id + 1 for topic, queue_id in units if topic == SCHEDULE_TOPIC}
     if known.known_levels is not None and levels - known.known_levels:
         what = f"the delay of delay level {_listed(levels - known.known_levels)}"
         path = os.path.join(options.consume_queue, SCHEDULE_TOPIC)
-        unknown.append(_not_given(catalogue.DELAY_LEVEL_UNKNOWN, FIELDS["delay_levels"], path, what))
+        add(catalogue.DELAY_LEVEL_UNKNOWN, what, path, MESSAGE_DELAY_LEVEL)
     return unknown
-
-
-def _not_given(kind: Kind, row: Setting, path: str, what: str | None = None) -> Unknown:
-    said = f"with {row.name}={row.default} in it if the broker runs with its defaults"
-    option = f"--broker-conf FILE, {said}; FILE is the broker's own, whole"
-    return Unknown(kind, what or row.decides, path, _DEFAULT, option)
 
 
 def _listed(numbers: Iterable[int]) -> str:

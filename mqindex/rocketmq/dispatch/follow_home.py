@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mqindex.errors import BadMagicError, OutputExistsError
@@ -20,12 +20,20 @@ from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.options import INDEX_SWITCHES, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.survey import require_log, survey
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules, queue_rules
+from mqindex.rocketmq.settings import (
+    CONSUME_QUEUE_EXT,
+    LMQ,
+    MAX_HASH_SLOT_NUM,
+    MAX_INDEX_NUM,
+    MESSAGE_DELAY_LEVEL,
+    MULTI_DISPATCH,
+    QUEUE_FILE_SIZE,
+    Setting,
+)
 
 _FILE = "follow.json"
 _SCHEMA = "mqindex.follow-home/1"
-_DISPATCH_SWITCHES = {"enableMultiDispatch", "enableLmq"}
-_KEPT = {"messageDelayLevel", *_DISPATCH_SWITCHES, *INDEX_SWITCHES}
-"""Of a configuration, as they were given."""
+_DISPATCH_SWITCHES = (LMQ, MULTI_DISPATCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +120,10 @@ def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> Fo
         config={
             "maxHashSlotNum": str(found.geometry.value[0]),
             "maxIndexNum": str(found.geometry.value[1]),
-            "mappedFileSizeConsumeQueue": str(rules.file_size),
-            "enableConsumeQueueExt": "false",
-            "messageDelayLevel": rules.message_delay_level,
-            **{name: value for name, value in options.settings if name in _KEPT},
+            QUEUE_FILE_SIZE.name: str(rules.file_size),
+            CONSUME_QUEUE_EXT.name: "false",
+            MESSAGE_DELAY_LEVEL.name: rules.message_delay_level,
+            **_switches(options, *_DISPATCH_SWITCHES, *INDEX_SWITCHES),
             **({} if options.index_switch is None else {"messageIndexEnable": "false"}),  # of every version
         },
         batch_topics=found.queues.batch_topics,
@@ -147,28 +155,32 @@ def _require_apart(options: StoreOptions, out: str) -> None:
 
 def _require_same(home: FollowHome, options: StoreOptions) -> None:
     """Refuse options that differ, in what they mean, from those that the directory was made with."""
-    given: dict[str, Any] = {
-        "maxHashSlotNum": options.hash_slot_num,
-        "maxIndexNum": options.index_num,
-        "mappedFileSizeConsumeQueue": options.consume_queue_file_size,
-    }
-    pairs = [(name, home.config.get(name), value) for name, value in given.items() if value is not None]
+    numbers = (MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, QUEUE_FILE_SIZE)
+    given = [(one.name, options.known(one)) for one in numbers]
+    pairs: list[tuple[str, Any, Any]]
+    pairs = [(name, home.config.get(name), value) for name, value in given if value is not None]
     pairs += [("store", home.store, options.root)]
     if options.commitlog != (os.path.join(options.root, "commitlog"),):
         pairs += [("commitlog", ", ".join(home.commitlog), ", ".join(options.commitlog))]
     if options.broker_version is not None:
         pairs += [("broker_version", home.broker_version, options.broker_version)]
-    said = dict(options.settings)
-    if options.delay_levels not in (None, home.rules.delay_levels):
-        pairs += [("messageDelayLevel", home.config.get("messageDelayLevel"), said["messageDelayLevel"])]
-    for name in sorted(_DISPATCH_SWITCHES & said.keys()):
-        kept = not home.options.is_set(name) or home.options.is_on(name)
-        pairs += [(name, str(kept).lower(), str(options.is_on(name)).lower())]
-    if switches := sorted(said.keys() & INDEX_SWITCHES):
+    levels = options.given(MESSAGE_DELAY_LEVEL)
+    if levels not in (None, home.rules.delay_levels):
+        given_levels = replace(home.rules, delay_levels=levels).message_delay_level
+        pairs += [(MESSAGE_DELAY_LEVEL.name, home.config.get(MESSAGE_DELAY_LEVEL.name), given_levels)]
+    for name, value in _switches(options, *_DISPATCH_SWITCHES).items():
+        pairs += [(name, home.config.get(name, "true").lower(), value)]
+    if switches := sorted(_switches(options, *INDEX_SWITCHES)):
         pairs += [(" and ".join(switches), _index_of(home.options), _index_of(options))]
     for name, known, value in pairs:
         if known != str(value):
             raise ValueError(f"{name}: {home.out} was made with {known}, got {value}; choose another place for it")
+
+
+def _switches(options: StoreOptions, *switches: Setting[bool]) -> dict[str, str]:
+    """Those that are set, as a configuration has them."""
+    given = ((one.name, options.given(one)) for one in switches)
+    return {name: str(value).lower() for name, value in given if value is not None}
 
 
 def _index_of(options: StoreOptions) -> str:

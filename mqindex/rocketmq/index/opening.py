@@ -8,6 +8,7 @@ from mqindex.errors import GeometryError
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.options import StoreArguments, store_options
+from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM
 from mqindex.rocketmq.store import index_paths
 
 
@@ -20,14 +21,14 @@ def open_index_file(path: str, options: StoreArguments) -> tuple[IndexFile, str]
 def geometry_of(path: str, options: StoreArguments) -> tuple[int | None, int | None, str]:
     """(hash_slot_num, index_num, source) of an index file or a directory of them; None: not known."""
     chosen = store_options(path, **options)
-    given = chosen.value("hash_slot_num") or chosen.value("index_num")
+    given = chosen.reported(MAX_HASH_SLOT_NUM) or chosen.reported(MAX_INDEX_NUM)
     paths = index_paths(path) if os.path.isdir(path) else [path]
     if given is not None and not paths:
         return chosen.hash_slot_num, chosen.index_num, given.source
     if given is not None:
         pair = geometry.resolve(chosen.hash_slot_num, chosen.index_num, max(map(os.path.getsize, paths), default=0))
         assert pair is not None
-        with chosen.blaming(GeometryError, "hash_slot_num", "index_num"):
+        with chosen.blaming(GeometryError, MAX_HASH_SLOT_NUM, MAX_INDEX_NUM):
             geometry.require(paths, pair, given.source)
         return *pair, given.source
     if os.path.isdir(path):

@@ -19,7 +19,6 @@ from mqindex.errors import FormatError, ReadOnlyFileError, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.reading.file_maps import FileMaps
-from mqindex.rocketmq import layout
 from mqindex.rocketmq.broker_conf import Config
 from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
@@ -34,6 +33,7 @@ from mqindex.rocketmq.log.writing.log_writer import LogWriter
 from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage, require_message
 from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import StoreOptions, given_directories, store_options
+from mqindex.rocketmq.settings import LOG_FILE_SIZE, LOG_FOR_READING
 from mqindex.rocketmq.wrong_place import refuse_other_place, refuse_strangers
 
 _NOWHERE: tuple[int, int, Mapping | None, str, float] = 0, 0, None, "", 0.0
@@ -144,9 +144,9 @@ class CommitLog(Closable):
     def as_set(cls, options: StoreOptions) -> CommitLog:
         """Internal: the log of a store, to read; its files are as long as the broker's configuration says."""
         log = cls.open(options.commitlog)
-        if options.mapped_file_size is not None:
-            with options.blaming(FormatError, "mapped_file_size"):
-                _require_size(log.files, options.mapped_file_size)
+        if (size := options.known(LOG_FILE_SIZE)) is not None:
+            with options.blaming(FormatError, LOG_FILE_SIZE):
+                _require_size(log.files, size)
         return log
 
     @classmethod
@@ -163,8 +163,8 @@ class CommitLog(Closable):
         with ExitStack() as failing:
             failing.enter_context(hold)
             files, _ = plain_log_files(options.commitlog)
-            with options.blaming(FormatError, *(() if file_size else ("mapped_file_size",))):
-                size = log_file_size(files, file_size or options.mapped_file_size, layout.COMMIT_LOG_FILE_SIZE)
+            with options.blaming(FormatError, *(() if file_size else (LOG_FILE_SIZE,))):
+                size = log_file_size(files, file_size or options.known(LOG_FILE_SIZE), LOG_FILE_SIZE.default)
             position = recovered_end(files)
             clear_behind(files, position, size)
             log = cls(*plain_log_files(options.commitlog))
@@ -430,7 +430,7 @@ def _make(directories: Sequence[str]) -> None:
 
 def _places(options: StoreOptions) -> list[str]:
     """Where new files go: every directory that is not for reading only."""
-    frozen = options.setting("readOnlyCommitLogStorePaths").split(",")
+    frozen = options.value(LOG_FOR_READING).split(",")
     frozen = [os.path.abspath(path.strip()) for path in frozen if path.strip()]
     return [directory for directory in options.commitlog if directory not in frozen] or list(options.commitlog)
 

@@ -30,6 +30,7 @@ from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, refuse_other_logs, survey_directories
 from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.settings import DLEDGER
 from mqindex.rocketmq.store import names_in
 
 _HEAD = struct.Struct(">2i3q4i")
@@ -53,10 +54,10 @@ def refuse_dledger(options: StoreOptions) -> None:
     files = _files(options.commitlog)
     _refuse_entries(options.commitlog, files)
     refuse_configured_dledger(options)
-    if options.dledger is False and files:
+    if options.known(DLEDGER) is False and files:
         return
     refuse_entries_beside(options.root, _LEFT)
-    if options.dledger is None:
+    if options.known(DLEDGER) is None:
         _refuse_traces(options.root)
 
 
@@ -76,7 +77,7 @@ def refuse_entries_after(options: StoreOptions, phy_offsets: Iterable[int]) -> N
     phy_offsets : those after the log's end; all, where there is no log.
     """
     first = min(phy_offsets, default=None)
-    if options.dledger is False or first is None:
+    if options.known(DLEDGER) is False or first is None:
         return
     files = _files(options.commitlog)
     if first == _HEAD.size or (files and first >= files[0].size and first % files[0].size == _HEAD.size):
@@ -87,7 +88,7 @@ def refuse_entries_after(options: StoreOptions, phy_offsets: Iterable[int]) -> N
 
 def refuse_configured_dledger(options: StoreOptions) -> None:
     """The same by the broker's settings alone, for what reads no log."""
-    if options.dledger:
+    if options.known(DLEDGER):
         got = "enableDLegerCommitLog=true"
         raise FileStateError(_WHAT, path=options.root, expected=_EXPECTED, got=got, hint=_HINT)
 

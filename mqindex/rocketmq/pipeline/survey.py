@@ -33,6 +33,7 @@ from mqindex.rocketmq.pipeline.surveys.version_survey import (
     survey_version,
     version_again,
 )
+from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM
 
 _INFERRED = "inferred"
 _SAMPLE_BYTES = 1 << 18
@@ -107,7 +108,7 @@ def _survey(options: StoreOptions) -> Survey:
     if gone is not None and not spans:
         refuse_entries_after(options, first_phy_offsets(options))
     index_files, directories = store.index_paths(options.index), store.index_directories(options.index)
-    with options.blaming(GeometryError, "hash_slot_num", "index_num"):
+    with options.blaming(GeometryError, MAX_HASH_SLOT_NUM, MAX_INDEX_NUM):
         chosen, known = _geometry(options, index_files)
     traces = log_traces(spans)
     unread: list[OSError] = []
@@ -145,7 +146,7 @@ def survey_in_place(options: StoreOptions) -> Survey:
     def look() -> Survey:
         found = _survey(options)
         if not found.geometry.source.startswith(_INFERRED):
-            with options.blaming(GeometryError, "hash_slot_num", "index_num"):
+            with options.blaming(GeometryError, MAX_HASH_SLOT_NUM, MAX_INDEX_NUM):
                 geometry.require(found.index_files, found.geometry.value, found.geometry.source)
         return found
 
@@ -203,17 +204,13 @@ def require_lengths(found: Survey) -> None:
     They are of a broker with another configuration: all of them would be written anew, in a length that it refuses.
     """
     options, queues = found.options, found.queues
-    simple = ("mappedFileSizeConsumeQueue", options.consume_queue, queues.rules.file_size, queues.usual_size)
-    batch = (
-        "mapperFileSizeBatchConsumeQueue", options.batch_consume_queue, queues.batch_file_size, queues.usual_batch_size
-    )  # fmt: skip
-    for name, directory, size, usual in (simple, batch):
-        if options.broker_conf is not None and not options.is_set(name) and usual not in (None, size):
+    for setting, directory, size, _, usual in (queues.files, queues.batch_files):
+        if options.broker_conf is not None and options.given(setting) is None and usual not in (None, size.value):
             raise FileStateError(
                 "the queues' files have another length than the broker's default", path=directory,
-                expected=f"{size} bytes, as {options.broker_conf} sets no other", got=usual,
+                expected=f"{size.value} bytes, as {options.broker_conf} sets no other", got=usual,
                 hint="give the broker's own, whole configuration (--broker-conf), "
-                f"with {name}={usual} if that is right",
+                f"with {setting.name}={usual} if that is right",
             )  # fmt: skip
 
 
@@ -326,10 +323,11 @@ def _directories(paths: list[str]) -> list[Finding]:
 
 def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, bool]:
     """The geometry, and whether it is known."""
-    if options.hash_slot_num is not None and options.index_num is not None:
+    given = options.reported(MAX_HASH_SLOT_NUM)
+    if given is not None and options.hash_slot_num is not None and options.index_num is not None:
         pair = options.hash_slot_num, options.index_num
         layout.index_file_size(*pair)
-        return Value(pair, dict(options.sources).get("hash_slot_num", "given")), True
+        return Value(pair, given.source), True
     sizes = [store.file_size(path) for path in index_files]
     if options.hash_slot_num is not None or options.index_num is not None:
         pair, fits = _half(options, max(sizes, default=0))

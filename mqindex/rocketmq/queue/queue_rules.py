@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mqindex._native.log_extract import QueueTable
 from mqindex._rules import Broker
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.brokers import SYSTEM_TOPICS_DISPATCHED, follows
-from mqindex.rocketmq.options import StoreOptions, parse_delay_levels
-from mqindex.rocketmq.settings import MESSAGE_DELAY_LEVEL
+from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.settings import (
+    CONSUME_QUEUE_EXT,
+    EXT_FILE_SIZE,
+    LMQ,
+    MESSAGE_DELAY_LEVEL,
+    MULTI_DISPATCH,
+    QUEUE_FILE_SIZE,
+    Setting,
+)
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-DELAY_LEVELS = parse_delay_levels(MESSAGE_DELAY_LEVEL)
+DELAY_LEVELS = MESSAGE_DELAY_LEVEL.parsed(MESSAGE_DELAY_LEVEL.default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,11 @@ class QueueRules:
         """The delay levels as a broker's configuration has them."""
         return " ".join(f"{delay // 1000}s" for delay in self.delay_levels)
 
+    def settings(self) -> dict[Setting[Any], Any]:
+        """The settings of a broker that has these lengths and levels."""
+        ext = {} if self.ext_file_size is None else {EXT_FILE_SIZE: self.ext_file_size}
+        return {QUEUE_FILE_SIZE: self.file_size, MESSAGE_DELAY_LEVEL: self.delay_levels, **ext}
+
     def table(self) -> QueueTable:
         """A fresh numbering of queues for one `Extractor`."""
         return QueueTable(
@@ -52,12 +66,13 @@ def queue_rules(
     Multi-dispatch counts as on unless it was switched off: a message has further units only if it has offsets for them,
     which only a broker with multi-dispatch writes.
     """
-    ext = options.consume_queue_ext if options.consume_queue_ext is not None else ext_file_size is not None
+    switch = options.known(CONSUME_QUEUE_EXT)
+    ext = ext_file_size is not None if switch is None else switch
     return QueueRules(
-        delay_levels=options.delay_levels or DELAY_LEVELS,
-        multi_dispatch=options.multi_dispatch is not False,
-        lmq=options.lmq is not False,
+        delay_levels=options.given(MESSAGE_DELAY_LEVEL) or DELAY_LEVELS,
+        multi_dispatch=options.given(MULTI_DISPATCH) is not False,
+        lmq=options.given(LMQ) is not False,
         system_topics=follows(broker, SYSTEM_TOPICS_DISPATCHED),
-        file_size=options.consume_queue_file_size or file_size or layout.QUEUE_FILE_SIZE,
-        ext_file_size=(options.consume_queue_ext_file_size or ext_file_size or layout.EXT_FILE_SIZE) if ext else None,
+        file_size=options.known(QUEUE_FILE_SIZE) or file_size or QUEUE_FILE_SIZE.default,
+        ext_file_size=(options.known(EXT_FILE_SIZE) or ext_file_size or EXT_FILE_SIZE.default) if ext else None,
     )

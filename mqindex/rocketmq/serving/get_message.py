@@ -19,6 +19,7 @@ from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.queue_units import QueueBounds
 from mqindex.rocketmq.serving.tag_filter import TagFilter
+from mqindex.rocketmq.settings import MAX_TRANSFER_BYTES, MAX_TRANSFER_COUNT
 
 _M = TypeVar("_M")
 
@@ -77,8 +78,7 @@ class TransferLimits(NamedTuple):
     @classmethod
     def of(cls, options: StoreOptions) -> TransferLimits:
         """The settings for messages in memory. Those for messages on the disk depend on the machine's memory."""
-        names = "maxTransferCountOnMessageInMemory", "maxTransferBytesOnMessageInMemory"
-        return cls(*(options.number(name) if options.is_set(name) else None for name in names))
+        return cls(options.given(MAX_TRANSFER_COUNT), options.given(MAX_TRANSFER_BYTES))
 
     def full(self, messages: Sequence[Message], size: int) -> bool:
         """Whether there is no room for one more, of that size."""

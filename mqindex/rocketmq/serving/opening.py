@@ -10,6 +10,7 @@ from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.rocksdb import queues_in_rocksdb
+from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, QUEUE_FILE_SIZE
 from mqindex.rocketmq.wrong_place import store_around
 
 
@@ -35,7 +36,7 @@ def open_queues(options: StoreOptions) -> ConsumeQueueTable | None:
         return None
     return ConsumeQueueTable.open(
         options.consume_queue,
-        file_size=options.consume_queue_file_size,
+        file_size=options.known(QUEUE_FILE_SIZE),
         ext_directory=options.consume_queue_ext_directory,
     )
 
@@ -44,5 +45,5 @@ def open_index(options: StoreOptions) -> IndexService | None:
     """The index; None: there is none."""
     if not disk.is_directory(options.index):
         return None
-    with options.blaming(GeometryError, "hash_slot_num", "index_num"):
+    with options.blaming(GeometryError, MAX_HASH_SLOT_NUM, MAX_INDEX_NUM):
         return IndexService.open(options.index, hash_slot_num=options.hash_slot_num, index_num=options.index_num)

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -36,7 +35,7 @@ from mqindex.rocketmq.log.log_recovery import recovered_end
 from mqindex.rocketmq.log.message_columns import MessageColumns, message_batches
 from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
-from mqindex.rocketmq.options import StoreOptions, parse_delay_levels
+from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.parts import check_parts
 from mqindex.rocketmq.pipeline.survey import (
     Survey,
@@ -52,6 +51,7 @@ from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.repair import repair_store
 from mqindex.rocketmq.rocksdb import refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.put_message import QueueNumbers
+from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, MULTI_DISPATCH, QUEUE_FILE_SIZE
 
 _T = TypeVar("_T")
 
@@ -109,7 +109,7 @@ class StoreWriter(Closable):
             file_size=rules.file_size,
             ext_directory=options.consume_queue_ext_directory,
         )
-        with options.blaming(GeometryError, "consume_queue_file_size"):
+        with options.blaming(GeometryError, QUEUE_FILE_SIZE):
             for name in self.queues:
                 self.queues[name]  # errors are raised here, before anything is written
         refuse_entries_after(options, _after_end(self.index, self.queues, self.log.max_phy_offset))
@@ -136,7 +136,7 @@ class StoreWriter(Closable):
             QueueNumbers,
             self.queues,
             rules,
-            multi_dispatch=options.multi_dispatch is True,
+            multi_dispatch=options.value(MULTI_DISPATCH),
             batch_topics=batch_topics,
             compacted_topics=compacted,
         )
@@ -327,17 +327,8 @@ def _mend(options: StoreOptions) -> None:
     """
     if any(map(disk.is_directory, (*options.commitlog, options.consume_queue, options.index))):
         found = survey(options)  # a writer has settings: those that are not given are the defaults
-        hash_slot_num, index_num = found.geometry.value
-        rules = found.queues.rules
-        known = replace(
-            options,
-            hash_slot_num=hash_slot_num,
-            index_num=index_num,
-            broker_version=found.version.number,
-            consume_queue_file_size=rules.file_size,
-            consume_queue_ext_file_size=rules.ext_file_size or options.consume_queue_ext_file_size,
-            delay_levels=parse_delay_levels(rules.message_delay_level),
-        )
+        geometry = dict(zip((MAX_HASH_SLOT_NUM, MAX_INDEX_NUM), found.geometry.value, strict=True))
+        known = options.having(geometry | found.queues.rules.settings(), found.version.number)
         mend = partial(repair_store, known, check_parts(None), look_again=False)
         if found.spans and _has_hole(options):
             mend(dry_run=True)  # what refuses a repair does so before anything is cut

@@ -32,6 +32,7 @@ from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
 from mqindex.rocketmq.rocksdb import config_in_rocksdb, is_rocksdb
+from mqindex.rocketmq.settings import MULTI_DISPATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +266,7 @@ def without_queues(
 def deleted_topics(looked: WithoutQueues) -> frozenset[str]:
     """Those that were deleted; where nothing proves it, none."""
     options = looked.options
-    if options.multi_dispatch or config_in_rocksdb(options) is not None:
+    if options.given(MULTI_DISPATCH) or config_in_rocksdb(options) is not None:
         return frozenset()
     table = read_topic_table(os.path.join(options.root, "config"))
     if table is None or not table.topics & looked.others:

@@ -20,6 +20,7 @@ from mqindex.rocketmq.checks.start.start_files import Entry, listed
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_files import subdirectories
+from mqindex.rocketmq.settings import COMPACTION
 
 _LOG, _QUEUES = "compactionLog", "compactionCq"
 _POLICY: Final = "COMPACTION"
@@ -39,7 +40,7 @@ class CompactionFault(NamedTuple):
 
 def compaction_is_on(options: StoreOptions) -> bool:
     """Whether a broker of 5.1 or later loads these files."""
-    return options.is_on("enableCompaction")
+    return options.value(COMPACTION)
 
 
 def compaction_not_compared(options: StoreOptions) -> Finding | None:

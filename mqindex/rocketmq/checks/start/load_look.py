@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from mqindex._words import plural
 from mqindex.rocketmq import catalogue
@@ -21,21 +20,13 @@ from mqindex.rocketmq.checks.start.start_files import Entry, begins_without_unit
 from mqindex.rocketmq.checks.start.start_look import StartLook
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
-from mqindex.rocketmq.settings import default_number
+from mqindex.rocketmq.settings import BATCH_FILE_SIZE, EXT_FILE_SIZE, LOG_FILE_SIZE, QUEUE_FILE_SIZE, Setting
 
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_EXT_FILE}
 _EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
 _LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
 _QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _BATCH = "BatchCQ"
-
-
-class _Length(NamedTuple):
-    """How long files are: by the setting that was given, and as they are compared; None: nothing says so."""
-
-    setting: str
-    given: int | None
-    size: int | None
 
 
 class LoadLook(StartLook):
@@ -45,9 +36,9 @@ class LoadLook(StartLook):
         """Every entry of its directories must be a file of the log; without one the broker deletes the queues."""
         entries = listed(self._options.commitlog)
         there = start_files.usual([one.size for one in entries if is_log_file(one)])
-        size = self._options.mapped_file_size or start_files.log_file_size(entries) or there
+        size = self._options.known(LOG_FILE_SIZE) or start_files.log_file_size(entries) or there
         self._load(entries, size, "log")
-        self._require_known(_Length("mappedFileSizeCommitLog", self._options.mapped_file_size, size), [entries])
+        self._require_known(LOG_FILE_SIZE, size, [entries])
         if self._running or any(start_files.is_log_file(one) and one.size for one in entries):
             return
         home = self._options.consume_queue
@@ -107,10 +98,11 @@ class LoadLook(StartLook):
         got = "a directory" if left[0].directory else left[0].size
         self._findings.append(catalogue.LOG_FILES_NOT_LOADED.finding(left[0].path, expected=size, got=got, files=later))
 
-    def _require_known(self, length: _Length, directories: Iterable[Sequence[Entry]]) -> None:
+    def _require_known(self, setting: Setting[int], size: int | None, directories: Iterable[Sequence[Entry]]) -> None:
         """Nobody knows whether a broker takes files whose length is neither given nor shown, nor its default."""
-        default, size = default_number(length.setting), length.size
-        if length.given is not None or size in (None, default) or self._running:  # a broker has loaded them
+        default = setting.default
+        known = self._options.known(setting) is not None
+        if known or size in (None, default) or self._running:  # a broker has loaded them
             return
         first: Entry | None = None
         for entries in directories:
@@ -119,8 +111,8 @@ class LoadLook(StartLook):
             first = first or next((one for one in entries if not one.directory and one.size == size), None)
         if first is not None:
             reason = f"{plural(size, 'byte')}, not {default}, the default"
-            self._stop(first.path, reason, f"unless {length.setting} is {size}", None, "--broker-conf")
-            option = f"--broker-conf FILE, the broker's own, whole, for its {length.setting}"
+            self._stop(first.path, reason, f"unless {setting.name} is {size}", None, "--broker-conf")
+            option = f"--broker-conf FILE, the broker's own, whole, for its {setting.name}"
             unknown = catalogue.FILE_LENGTH_UNKNOWN
             self._findings.append(unknown.finding(first.path, expected=default, got=size, option=option))
 
@@ -133,26 +125,20 @@ class LoadLook(StartLook):
         rules = self._found.queues.rules
         batch = self._found.queues.declared
         options = self._options
-        length = _Length("mappedFileSizeConsumeQueue", options.consume_queue_file_size, rules.file_size)
         simple = list(_queue_directories(options.consume_queue))
-        self._at_blank_ends(self._load_queues(simple, length, "simple queue"))
+        self._at_blank_ends(self._load_queues(simple, QUEUE_FILE_SIZE, rules.file_size, "simple queue"))
         if rules.ext_file_size is not None:
-            ext = _Length("mappedFileSizeConsumeQueueExt", options.consume_queue_ext_file_size, rules.ext_file_size)
-            self._load_queues(_queue_directories(options.consume_queue_ext_directory), ext, "queue")
+            ext = _queue_directories(options.consume_queue_ext_directory)
+            self._load_queues(ext, EXT_FILE_SIZE, rules.ext_file_size, "queue")
         if self._broker.does(BATCH_QUEUES) is False:  # it loads no batch queues, and compares no types
             return
         for path in simple:
             self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
         batched = list(_queue_directories(options.batch_consume_queue))
-        self._load_queues(batched, self._batch_length(batched), "simple queue")
+        there = start_files.usual([one.size for one in listed(batched) if is_log_file(one)])
+        self._load_queues(batched, BATCH_FILE_SIZE, options.known(BATCH_FILE_SIZE) or there, "simple queue")
         for path in batched:
             self._require_type(path, _BATCH, batch is None or _topic_of(path) in batch)
-
-    def _batch_length(self, queues: Sequence[str]) -> _Length:
-        given = self._options.batch_queue_file_size
-        entries = listed(queues)
-        there = start_files.usual([one.size for one in entries if is_log_file(one)])
-        return _Length("mapperFileSizeBatchConsumeQueue", given, given or there)
 
     def _at_blank_ends(self, directories: Iterable[Sequence[Entry]]) -> None:
         """`ConsumeQueue.correctMinOffset` looks 20 bytes before the last file, unless the log's end was cut off the
@@ -175,11 +161,13 @@ class LoadLook(StartLook):
         heads = (start_files.message_at(one.path, max(reach - number_of(one), 0)) for one in files[:2])
         return any(head is not None for head in heads)
 
-    def _load_queues(self, queues: Iterable[str], length: _Length, what: str) -> list[list[Entry]]:
+    def _load_queues(
+        self, queues: Iterable[str], setting: Setting[int], size: int | None, what: str
+    ) -> list[list[Entry]]:
         directories = [listed([path]) for path in queues]
         for entries in directories:
-            self._load(entries, length.size, what)
-        self._require_known(length, directories)
+            self._load(entries, size, what)
+        self._require_known(setting, size, directories)
         return directories
 
     def _require_type(self, path: str, kind: str, said: bool) -> None:

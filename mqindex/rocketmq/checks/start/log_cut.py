@@ -19,13 +19,14 @@ from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.start.recovery import LARGE_BLANK, NEGATIVE_BLANK, Recovery
 from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan, Tags, drained
 from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.settings import CHECK_CRC
 
 _PHY_OFFSET = slice(28, 36)  # of a record
 
 
 def checks_crc(options: StoreOptions) -> bool:
     """Whether a broker that starts compares bodies with their checksums."""
-    return options.is_on("checkCRCOnRecover")
+    return options.value(CHECK_CRC)
 
 
 def with_cuts(engine: Engine, walked: Walked, recoveries: Sequence[Recovery]) -> tuple[Recovery, ...]:

@@ -42,7 +42,16 @@ from mqindex.rocketmq.queue.batch.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.rocksdb import is_rocksdb
-from mqindex.rocketmq.settings import default_number
+from mqindex.rocketmq.settings import (
+    ACCELERATED_RECOVERY,
+    CONTROLLER_MODE,
+    DUPLICATION,
+    INDEX_ROCKSDB,
+    INDEX_SAFE,
+    QUEUES_TWICE,
+    RECOVERED_MOST,
+    TRANSACTIONS_ROCKSDB,
+)
 
 LARGE_BLANK: Final = "a blank larger than what is left of its file"
 NEGATIVE_BLANK: Final = "a blank of a negative size"
@@ -52,12 +61,7 @@ _RULES: Final = (
     *_BLANKS.values(),
 )
 _SAFETY = 3000  # ms that a broker goes back before its checkpoint's times
-_OTHERWISE = (
-    "duplicationEnable",
-    "indexRocksDBEnable",
-    "rocksdbCQDoubleWriteEnable",
-    "transRocksDBEnable",
-)
+_OTHERWISE = (DUPLICATION, INDEX_ROCKSDB, QUEUES_TWICE, TRANSACTIONS_ROCKSDB)
 """With these, something decides too that no file of the store shows: a replica's or a database's progress."""
 
 
@@ -117,11 +121,7 @@ def _passes(broker: Broker) -> tuple[str, ...]:
 def _goes_otherwise(found: Survey) -> bool:
     options = found.options
     homes = (options.consume_queue, os.path.join(options.root, "consumequeue_rocksdb"))
-    return (
-        found.queues.rocksdb is not None
-        or any(map(is_rocksdb, homes))
-        or any(options.is_on(name) for name in _OTHERWISE)
-    )
+    return found.queues.rocksdb is not None or any(map(is_rocksdb, homes)) or any(map(options.value, _OTHERWISE))
 
 
 def _after_clean_end(found: Survey, files: Sequence[Entry], broker: Broker) -> Recovery:
@@ -142,9 +142,9 @@ def _after_unclean_end(found: Survey, files: Sequence[Entry], broker: Broker) ->
     options, checkpoint = found.options, checkpoint_of(found.options.root)
     chosen = _newest_that(_match(checkpoint, options, broker), files, options, broker)
     start = number_of(chosen)
-    if broker.does(CONFIRMED_DISPATCHED) and options.is_on("enableControllerMode"):
+    if broker.does(CONFIRMED_DISPATCHED) and options.value(CONTROLLER_MODE):
         return Recovery(True, start, confirmed=checkpoint.confirm_phy_offset)
-    if broker.does(RECOVERS_FROM_OFFSET) and options.is_on("enableAcceleratedRecovery"):
+    if broker.does(RECOVERS_FROM_OFFSET) and options.value(ACCELERATED_RECOVERY):
         begin = max(start, checkpoint.logics_physical_offset)
         return Recovery(True, begin, None if message_at(chosen.path, begin - start) is not None else begin)
     return Recovery(True, start)
@@ -188,7 +188,7 @@ def needs_offset(found: Survey, checkpoint: Checkpoint) -> bool:
 
     Source: RocketMQ 5.5.0 `ConsumeQueueStore.getDispatchFromPhyOffset`.
     """
-    on = found.options.is_on("enableAcceleratedRecovery") and found.queues.rocksdb is None
+    on = found.options.value(ACCELERATED_RECOVERY) and found.queues.rocksdb is None
     return on and checkpoint.logics_physical_offset <= 0 < checkpoint.physic_msg_timestamp
 
 
@@ -207,12 +207,9 @@ def _match(checkpoint: Checkpoint, options: StoreOptions, broker: Broker) -> Cal
 
 def _indexed(checkpoint: Checkpoint, options: StoreOptions) -> int:
     """With messageIndexSafe a broker begins with a file only if the index lacks nothing that is before it."""
-    return checkpoint.index_msg_timestamp if options.is_on("messageIndexSafe") else layout.MAX_TIMESTAMP
+    return checkpoint.index_msg_timestamp if options.value(INDEX_SAFE) else layout.MAX_TIMESTAMP
 
 
 def _files(options: StoreOptions) -> int:
-    name = "commitLogRecoverMaxNum"
-    try:
-        return options.number(name) or default_number(name)
-    except ValueError:  # of a mapping, or below 0
-        return default_number(name)
+    files = options.value(RECOVERED_MOST)
+    return files if files > 0 else RECOVERED_MOST.default

@@ -56,6 +56,7 @@ from mqindex.rocketmq.checks.start.timer_files import timer_faults, timers_are_o
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.pipeline.survey import Survey
+from mqindex.rocketmq.settings import CONTROLLER_MODE, DUPLICATION, RECHECK_REPUT
 
 _ABORT = ("abort", "abort.bak")
 
@@ -120,7 +121,7 @@ class _Look(LoadLook):
     def at_confirmed(self) -> None:
         """What real brokers did: 4.9.3 never ended its start, 5.5.0 wrote over its log; of others it is not known."""
         options = self._options
-        if not options.is_on("duplicationEnable") or options.is_on("enableControllerMode") or not self._found.spans:
+        if not options.value(DUPLICATION) or options.value(CONTROLLER_MODE) or not self._found.spans:
             return
         first = self._found.spans[0].path
         self._stop(first, "nothing of the log is confirmed", "with duplicationEnable=true", None, option=None)
@@ -158,7 +159,7 @@ class _Look(LoadLook):
     def _waits_for_dispatch(self) -> bool | None:
         """`DefaultMessageStore.start`; None: not known."""
         if self._broker.does(WAITS_IF_TOLD):
-            return self._options.is_on("recheckReputOffsetFromCq")
+            return self._options.value(RECHECK_REPUT)
         return self._broker.does(WAITS_FOR_DISPATCH)
 
     # ---- the index

@@ -18,10 +18,9 @@ from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.checks.start.config_files import no_config_directory
 from mqindex.rocketmq.checks.start.start_files import NO_FILE, Entry, listed, log_file_size, not_a_file
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.settings import default_number
+from mqindex.rocketmq.settings import TIMER_LOG_FILE_SIZE, TIMER_SNAPSHOTS, TIMER_WHEEL
 
 _WHEEL_SIZE: Final = 7 * 24 * 3600 * 2 * 32  # slots of a week, twice, whatever timerPrecisionMs is
-_SIZE: Final = "mappedFileSizeTimerLog"
 
 
 class TimerFault(NamedTuple):
@@ -35,7 +34,7 @@ class TimerFault(NamedTuple):
 
 def timers_are_on(options: StoreOptions) -> bool:
     """Whether a broker of 5.0 or later loads these files."""
-    return options.is_on("timerWheelEnable")
+    return options.value(TIMER_WHEEL)
 
 
 def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
@@ -55,14 +54,14 @@ def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
             finding = catalogue.TIMER_WHEEL_LENGTH.finding(one.path, expected=_WHEEL_SIZE, got=one.size)
             yield TimerFault(one.path, _length(one, _WHEEL_SIZE), None, finding)
     entries = listed([os.path.join(options.root, "timerlog")])
-    known = options.timer_log_file_size or log_file_size(entries)
+    known = options.known(TIMER_LOG_FILE_SIZE) or log_file_size(entries)
     for at, one in enumerate(entries):
         if one.directory or (one.size == 0 and at == len(entries) - 1):  # deleted or passed over
             continue
-        size = known or default_number(_SIZE)
+        size = known or TIMER_LOG_FILE_SIZE.default
         if one.size != size:
             finding = catalogue.TIMER_LOG_LENGTH.finding(one.path, expected=size, got=one.size)
-            unless = None if known else f"unless {_SIZE} is {one.size}"
+            unless = None if known else f"unless {TIMER_LOG_FILE_SIZE.name} is {one.size}"
             yield TimerFault(one.path, _length(one, size), unless, finding)
         elif layout.number_of(one.name) is None:
             finding = catalogue.TIMER_LOG_STRAY.finding(one.path, expected="20 digits", got=one.name)
@@ -73,7 +72,7 @@ def _wheels(options: StoreOptions) -> list[Entry]:
     """The one that is loaded: with timerWheelSnapshotFlush (from 5.4 on) the newest snapshot, where there is one."""
     there = {one.name: one for one in listed([options.root]) if re.fullmatch(r"timerwheel(\.\d{1,18})?", one.name)}
     plain = there.pop("timerwheel", None)
-    if there and options.is_on("timerWheelSnapshotFlush"):
+    if options.value(TIMER_SNAPSHOTS) and there:
         return [max(there.values(), key=lambda one: int(one.name.partition(".")[2]))]
     return [] if plain is None else [plain]
 

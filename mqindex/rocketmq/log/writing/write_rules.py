@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqindex._native.pieces import hosts_of, pieces_of_sequence
+from mqindex.rocketmq import settings
 from mqindex.rocketmq.broker_conf import blamed_on
 from mqindex.rocketmq.brokers import FRAMES_AS_BODIES, FRAMES_LIMITED, LONG_TOPICS, UNSEPARATED, follows
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.settings import FLUSH_DISK_TYPES
+from mqindex.rocketmq.settings import FLUSH_DISK_TYPES, Setting, whole
 
 _MARGIN = 64 << 10  # what a whole frame may have beyond the largest body
 _MAX_INT = 2**31 - 1
@@ -51,13 +52,13 @@ def write_rules(options: StoreOptions) -> WriteRules:
     True
     """
     broker = options.broker
-    max_message = options.number("maxMessageSize")
+    max_message = _whole(options, settings.MAX_MESSAGE_SIZE)
     as_bodies = follows(broker, FRAMES_AS_BODIES)
     limit = max_message + _MARGIN if follows(broker, FRAMES_LIMITED) else _MAX_INT
     return WriteRules(
         separator=not follows(broker, UNSEPARATED),
-        append_crc=_switch(options, "enabledAppendPropCRC"),
-        long_topics=follows(broker, LONG_TOPICS) and _switch(options, "autoMessageVersionOnTopicLen"),
+        append_crc=options.value(settings.PROPERTIES_CRC),
+        long_topics=follows(broker, LONG_TOPICS) and options.value(settings.LONG_TOPIC_FRAMES),
         max_body=max_message,
         max_frame=max_message if as_bodies else min(limit, _MAX_INT),
         max_batch=max_message if as_bodies else _MAX_INT,
@@ -67,14 +68,14 @@ def write_rules(options: StoreOptions) -> WriteRules:
 
 def flush_rules(options: StoreOptions, flush: str | None = None) -> FlushRules:
     """`flush` "sync" or "async"; None: flushDiskType, else async."""
-    chosen = _flush_disk_type(options) if flush is None else flush
+    chosen = FLUSH_DISK_TYPES[options.value(settings.FLUSH_DISK_TYPE)] if flush is None else flush
     if chosen not in ("sync", "async"):
         raise ValueError(f"flush: expected sync or async, got {flush!r}")
     return FlushRules(
         sync=chosen == "sync",
-        interval=options.number("flushIntervalCommitLog") / 1000,
-        least_pages=options.number("flushCommitLogLeastPages"),
-        thorough_interval=options.number("flushCommitLogThoroughInterval") / 1000,
+        interval=_whole(options, settings.FLUSH_INTERVAL) / 1000,
+        least_pages=_whole(options, settings.FLUSH_LEAST_PAGES),
+        thorough_interval=_whole(options, settings.FLUSH_THOROUGH_INTERVAL) / 1000,
     )
 
 
@@ -87,16 +88,8 @@ def host_bytes(name: str, host: str) -> bytes:
     return hosts_of(name, pieces_of_sequence(name, [host])).to_bytes(0)
 
 
-def _flush_disk_type(options: StoreOptions) -> str:
-    named = options.setting("flushDiskType")
-    with blamed_on(options.broker_conf):
-        if named not in FLUSH_DISK_TYPES:
-            raise ValueError(f"flushDiskType: expected SYNC_FLUSH or ASYNC_FLUSH, got {named!r:.60}")
-    return FLUSH_DISK_TYPES[named]
-
-
 def _store_host(options: StoreOptions) -> bytes:
-    address, port = options.setting("brokerIP1"), options.number("listenPort")
+    address, port = options.value(settings.BROKER_ADDRESS), _whole(options, settings.BROKER_PORT)
     with blamed_on(options.broker_conf):
         try:
             return host_bytes("brokerIP1", f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
@@ -104,9 +97,6 @@ def _store_host(options: StoreOptions) -> bytes:
             raise ValueError(f"brokerIP1: expected an IP address, got {address!r:.60}") from None
 
 
-def _switch(options: StoreOptions, name: str) -> bool:
-    text = options.setting(name).strip().lower()
+def _whole(options: StoreOptions, setting: Setting[int]) -> int:
     with blamed_on(options.broker_conf):
-        if text not in ("true", "false"):
-            raise ValueError(f"{name}: expected true or false, got {text!r:.60}")
-    return text == "true"
+        return whole(setting.name, options.value(setting), 0)

@@ -140,9 +140,8 @@ def refuse_unread(unread: Iterable[OSError]) -> None:
 
 
 def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> InferredVersion:
-    given = options.value("broker_version")
-    if given is not None:
-        return InferredVersion(options.broker, given)
+    if options.broker_version is not None:
+        return InferredVersion(options.broker, Value(options.broker_version, "given"))
     trace, rule = _trace_of_5(options.root, traces) or (None, EVERY)
     least = numbers_of(rule.since or "0")
     tags = numbers_of(str(TAGS_INDEXED.since))
