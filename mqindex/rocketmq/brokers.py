@@ -93,6 +93,10 @@ CONFIGS_OF_5: Final = Rule(
     "consumerOrderInfo.json, topicQueueMapping.json and timermetrics are loaded",
     "5.0", None, "BrokerController.initialize",
 )  # fmt: skip
+TIMER_OFFSET_CORRECTED: Final = Rule(
+    "config/timercheck beyond the timer's queue is set back to its end",
+    "5.3.2", None, "TimerMessageStore.recover",
+)  # fmt: skip
 FASTJSON_2: Final = Rule("blanks or [] are no configuration", "5.4", None, "RemotingSerializable.fromJson")
 OFFSETS_NOT_BLANK: Final = Rule(
     "a table of consumers' offsets that is blank is not taken", "5.0", None, "ConsumerOffsetManager.decode"

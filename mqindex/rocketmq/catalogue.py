@@ -378,6 +378,9 @@ ROCKSDB_GONE = replace(ROCKSDB_INCOMPLETE,
 QUEUES_ELSEWHERE = Kind("queues-elsewhere", "info",
     "The consume queues are in RocksDB, which is not read.",
     "the consume queues are in RocksDB (storeType=defaultRocksDB): they are neither compared nor written")
+QUEUES_PERHAPS_ELSEWHERE = replace(QUEUES_ELSEWHERE, hint=
+    "RocksDB's files are beside queues: which of them the broker reads is not known, and the queues are neither "
+    "compared nor written; give the broker's own --broker-conf FILE (storeType, rocksdbCQDoubleWriteEnable)")
 COMPACTION_NOT_COMPARED = Kind("compaction-not-compared", "info",
     "The store has compacted topics, whose own logs and queues are not compared.",
     "consumers of compacted topics (cleanup.policy=COMPACTION) read these files, which only a broker writes: it adds "
@@ -421,6 +424,11 @@ CHECKPOINT_AHEAD = Kind("checkpoint-ahead", "warning",
     "The checkpoint is later than the log; after an unclean exit a broker would leave messages out.",
     "the log lost its end, or this is another store's; after an unclean exit messages would be left out")
 CHECKPOINT_OFFSET_AHEAD = replace(CHECKPOINT_AHEAD, hint="the log ends earlier")
+TIMER_CHECKPOINT_AHEAD = Kind("timer-checkpoint-ahead", "warning",
+    "The timer's checkpoint (config/timercheck) is beyond the end of the timer's queue. A broker before 5.3.2 then "
+    "delivers none of the messages that come into this queue until it reaches that offset; later ones set it back.",
+    "unless the timer log shows another offset, a broker before 5.3.2 delivers no timed message until the queue "
+    "reaches this one: if the store was restored, move config/timercheck, timerwheel and timerlog elsewhere")
 CHECKPOINT_MISSING = Kind("checkpoint-missing", "info",
     "There is no checkpoint; after an unclean exit the broker reads the whole log.",
     "after its unclean exit the broker reads the whole log again")

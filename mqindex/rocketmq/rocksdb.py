@@ -11,7 +11,7 @@ from mqindex.files import disk
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import store
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.settings import CONFIG_MANAGER, STORE_TYPE
+from mqindex.rocketmq.settings import CONFIG_MANAGER, QUEUES_TWICE, STORE_TYPE
 
 _HINT = "mqindex neither reads nor writes them"
 _FILES = re.compile(r"CURRENT|(MANIFEST|OPTIONS)-\d{6,}|\d{6,}\.sst", re.ASCII)
@@ -37,7 +37,7 @@ def manifest_of(directory: str) -> str | None:
 def queues_in_rocksdb(options: StoreOptions) -> str | None:
     """Where RocksDB holds the queues. A broker that writes them twice has directories of topics beside its files.
 
-    Where nothing given says where they are, and there are none, its topics or groups in RocksDB show it.
+    Where nothing given says where they are, its files show it, or where there are none its topics or groups there.
     Source: RocketMQ 5.5.0 `RocksDBConsumeQueueStore`, `CombineConsumeQueueStore`, `StorePathConfigHelper`,
     `BrokerController`.
     """
@@ -45,9 +45,9 @@ def queues_in_rocksdb(options: StoreOptions) -> str | None:
     found = next((home for home in homes if is_rocksdb(home)), None)
     if options.queues_in_rocksdb:
         return found or options.consume_queue
-    if _has_directories(options.consume_queue):
-        return None
-    said = options.known(STORE_TYPE) is not None
+    said = options.known(STORE_TYPE) is not None or options.known(QUEUES_TWICE) is not None
+    if has_directories(options.consume_queue) and (said or found is None):
+        return None  # else they may be what was left when the queues went to RocksDB
     if found is None and not said and options.may_have_rocksdb and any(map(is_rocksdb, _config_homes(options))):
         return options.consume_queue
     return found
@@ -92,7 +92,8 @@ def refuse_queues_in_rocksdb(home: str | None) -> None:
         raise FileStateError("the consume queues of this store are in RocksDB", path=home, hint=_HINT)
 
 
-def _has_directories(directory: str) -> bool:
+def has_directories(directory: str) -> bool:
+    """Whether there is any, as of a topic beside RocksDB's files."""
     return any(disk.is_directory(os.path.join(directory, name)) for name in store.names_in(directory))
 
 

@@ -243,11 +243,24 @@ def test_store_type_says_that_queues_are_in_rocksdb(basic: Path) -> None:
 
 
 def test_queues_that_are_written_twice_are_compared(basic: Path) -> None:
-    """A broker with rocksdbCQDoubleWriteEnable has both in one directory."""
+    """A broker with rocksdbCQDoubleWriteEnable has both in one directory; so does one that went over to RocksDB."""
     (basic / "consumequeue" / "CURRENT").write_bytes(b"MANIFEST-000005\n")
     (basic / "consumequeue" / "MANIFEST-000005").write_bytes(b"?")
-    report = verify(basic, engine=ONE)
-    assert (report.ok, report.units, report.findings) == (True, 548, [])
+    for given in ({"rocksdbCQDoubleWriteEnable": "true"}, {"storeType": "default"}):
+        report = verify(basic, engine=ONE, config=given)
+        assert (report.ok, report.units, report.findings) == (True, 548, [])
+
+
+def test_of_queues_beside_rocksdb_it_is_not_known_which_the_broker_reads(basic: Path) -> None:
+    """Old directories were compared, and "repaired", though no broker read them."""
+    (basic / "consumequeue" / "CURRENT").write_bytes(b"MANIFEST-000005\n")
+    (basic / "consumequeue" / "MANIFEST-000005").write_bytes(b"?")
+    next((basic / "consumequeue" / "BBTopic" / "0").iterdir()).unlink()
+    before = contents(basic / "consumequeue")
+    for report in (verify(basic, engine=ONE), repair(basic, engine=ONE)):
+        assert report.ok
+        assert "give the broker's own --broker-conf" in found(report, "queues-elsewhere")[0]
+    assert contents(basic / "consumequeue") == before
 
 
 def test_batch_queues_that_are_gone_are_missed(basic: Path) -> None:

@@ -44,6 +44,7 @@ RULES = {  # the first release that does it, or None; the last one that does, or
     "TAGS_INDEXED": ("5.4.0", None),
     "TEXTS_TRIMMED": ("5.2.0", None),
     "TIMERS": ("5.0.0", None),
+    "TIMER_OFFSET_CORRECTED": ("5.3.2", None),
     "UNSEPARATED": ("4.9.1", "5.1.4"),
     "WAITS_FOR_DISPATCH": ("4.5.0", "4.9.8"),
     "WAITS_IF_TOLD": ("5.0.0", None),

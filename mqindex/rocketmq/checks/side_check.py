@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from mqindex._words import plural
 from mqindex.errors import FormatError
+from mqindex.files import disk
+from mqindex.files.reading.regular import reading
 from mqindex.health import Text
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.brokers import TIMER_OFFSET_CORRECTED, TIMERS
 from mqindex.rocketmq.catalogue import OffsetKinds
 from mqindex.rocketmq.checks.start.config_files import CONFIG_FILES, config_findings, is_there
 from mqindex.rocketmq.checks.start.start_files import is_log_file, listed, message_at, number_of
@@ -22,10 +26,12 @@ from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
+from mqindex.rocketmq.settings import TIMER_WHEEL
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _FIRST_WRITE = 10_000  # ms from the start of a broker until it writes its offsets, whatever the intervals are
+_TIMER_OFFSETS = struct.Struct(">16x2q")  # of the timer's queue: the broker's, its master's
 _MAX_LISTED = 20  # offsets of one file, each with a finding of its own
 
 
@@ -55,6 +61,7 @@ def check_sides(check: SideCheck) -> list[Finding]:
         *(finding for name in CONFIG_FILES for finding in config_findings(os.path.join(config, name))),
         *_consumer_offsets(check, config),
         *_delay_offsets(check, config),
+        *_timer_checkpoint(check, os.path.join(config, "timercheck")),
     ]
 
 
@@ -153,6 +160,24 @@ def _delay_offsets(check: SideCheck, config: str) -> list[Finding]:
     levels = _read(lambda: read_delay_offsets(config))
     offsets = [(f"level {level}", (SCHEDULE_TOPIC, level - 1), offset) for level, offset in levels.items()]
     return _ranges(check, os.path.join(config, "delayOffset.json"), catalogue.DELAY_OFFSET, offsets)
+
+
+def _timer_checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
+    """Its offset of the timer's queue: the smaller one of the broker's own and of its master's.
+
+    Source: RocketMQ 5.1.4 and 5.3.2 `TimerCheckpoint`, `TimerMessageStore.recover`.
+    """
+    broker, queue = check.options.broker, ("rmq_sys_wheel_timer", 0)
+    if not check.options.value(TIMER_WHEEL) or broker.does(TIMER_OFFSET_CORRECTED):
+        return
+    if broker.does(TIMERS) is False or check.unsure is None or queue[0] in check.unsure or not disk.is_file(path):
+        return
+    with reading(path) as file:
+        data = file.read(_TIMER_OFFSETS.size)
+    if len(data) == _TIMER_OFFSETS.size:
+        offset, (_, high) = min(_TIMER_OFFSETS.unpack(data)), check.queues.get(queue, (0, 0))
+        if offset > high:
+            yield catalogue.TIMER_CHECKPOINT_AHEAD.finding(path, 16, "lastTimerQueueOffset", f"at most {high}", offset)
 
 
 def _read(read: Callable[[], Mapping[_K, _V]]) -> Mapping[_K, _V]:

@@ -17,7 +17,7 @@ from mqindex.rocketmq.pipeline.queue_stages import BatchTopics
 from mqindex.rocketmq.pipeline.surveys.delay_survey import delay_levels, seen_delays
 from mqindex.rocketmq.queue.queue_files import queue_file_paths, subdirectories
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC, QueueRules, queue_rules
-from mqindex.rocketmq.rocksdb import config_in_rocksdb, queues_in_rocksdb
+from mqindex.rocketmq.rocksdb import config_in_rocksdb, has_directories, is_rocksdb, queues_in_rocksdb
 from mqindex.rocketmq.settings import BATCH_FILE_SIZE, EXT_FILE_SIZE, MESSAGE_DELAY_LEVEL, QUEUE_FILE_SIZE, Setting
 
 _QUEUE_TYPE, _BATCH = "queue.type", "BatchCQ"
@@ -100,7 +100,8 @@ def survey_queues(
 
 def queues_elsewhere(rocksdb: str) -> Finding:
     """No queue is read or written."""
-    return catalogue.QUEUES_ELSEWHERE.finding(rocksdb)
+    both = is_rocksdb(rocksdb) and has_directories(rocksdb)
+    return (catalogue.QUEUES_PERHAPS_ELSEWHERE if both else catalogue.QUEUES_ELSEWHERE).finding(rocksdb)
 
 
 def _length(options: StoreOptions, setting: Setting[int], directory: str, unit: int) -> FileLength:
