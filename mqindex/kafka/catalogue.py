@@ -248,8 +248,8 @@ TRANSACTION_INDEX_LENGTH = Kind("transaction-index-length", "error",
 TRANSACTION_INDEX_VERSION = Kind("transaction-index-version", "error",
     "An entry has a version that no broker writes, and a broker fails to load it.", _REPAIR, "index", stops_start=True)
 VERSION_BESIDE_BAD_LOG = replace(TRANSACTION_INDEX_VERSION, mended_by=None,
-    hint="a broker fails to load it, and no repair writes it from a log that is bad: move it elsewhere, and consumers "
-         "that read only committed records get aborted ones")
+    hint="left as it is: its log is bad, and does not show all that was aborted. A broker fails to load it: move it "
+         "elsewhere; then consumers that read only committed records get aborted ones")
 TRANSACTION_INDEX_ORDER = Kind("transaction-index-order", "error",
     "Entries are not in order.", _REPAIR, "index")
 TRANSACTION_INDEX_RANGE = Kind("transaction-index-range", "error",

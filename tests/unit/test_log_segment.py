@@ -299,7 +299,7 @@ def test_zeros_behind_the_batches_end_the_log(tmp_path: Path) -> None:
         assert segment.damage == []
         segment.next_base_offset = 110  # but not where another segment follows
         assert segment.batches().num_rows == 3
-        assert [fault[:2] + fault[5:] for fault in segment.damage] == [("bad-length", 251, 351, 106, 109)]
+        assert [fault[:2] + fault[5:8] for fault in segment.damage] == [("bad-length", 251, 351, 106, 109)]
 
 
 def test_bytes_too_few_for_any_batch_are_no_fault(tmp_path: Path) -> None:
