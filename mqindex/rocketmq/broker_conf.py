@@ -250,7 +250,7 @@ def _refuse_blanks(values: Mapping[str, Any]) -> None:
 def _meant(name: str) -> str | None:
     """The setting that a name is within two letters of, whatever its case and its underscores."""
     plain = _plain(name)
-    return next((one for one in sorted(_NAMES) if _alike(plain, _plain(one))), None)
+    return next((one for one in (*sorted(SETTINGS), *_FORMER) if _alike(plain, _plain(one))), None)
 
 
 def _plain(name: str) -> str:

@@ -122,13 +122,15 @@ MESSAGE_DELAY_LEVEL: Final = Setting(
 )  # fmt: skip
 MULTI_DISPATCH: Final = Setting("enableMultiDispatch", switch, False, "", "whether messages have units in more queues")
 LMQ: Final = Setting("enableLmq", switch, False, "", "whether queues of %LMQ% are numbered 0")
-MESSAGE_INDEX: Final = Setting("messageIndexEnable", switch, True, "", "whether index files are written")
-INDEX_FILE_WRITE: Final = Setting("indexFileWriteEnable", switch, True, "", "the same, from 5.4 on")
+MESSAGE_INDEX: Final = Setting("messageIndexEnable", switch, True, "", "whether there are index files")
+INDEX_FILE_WRITE: Final = Setting(
+    "indexFileWriteEnable", switch, True, "", "whether there are index files, from 5.4 on"
+)
 INDEX_SAFE: Final = Setting("messageIndexSafe", switch, False, "", "whether a start reads what the index may lack")
 STORE_TYPE: Final = Setting("storeType", text, "default", "", "whether the queues are in RocksDB")
 CONFIG_MANAGER: Final = Setting("configManagerVersion", text, "v1", "", "where topics and groups are in RocksDB")
 LOG_DIRECTORY: Final = Setting("storePathCommitLog", text, "", "", "the directories of the log")
-LOG_FOR_READING: Final = Setting("readOnlyCommitLogStorePaths", text, "", "", "those that get no new files")
+LOG_FOR_READING: Final = Setting("readOnlyCommitLogStorePaths", text, "", "", "where the log gets no new files")
 
 MAX_MESSAGE_SIZE: Final = Setting("maxMessageSize", whole, 4 << 20, "bytes", "which messages are refused")
 PROPERTIES_CRC: Final = Setting("enabledAppendPropCRC", switch, False, "", "whether frames have a second checksum")
@@ -142,10 +144,10 @@ FLUSH_THOROUGH_INTERVAL: Final = Setting(
     "flushCommitLogThoroughInterval", whole, 10_000, "ms", "when new messages are durable"
 )
 MAX_TRANSFER_COUNT: Final = Setting(
-    "maxTransferCountOnMessageInMemory", whole, 32, "messages", "how much one answer holds"
+    "maxTransferCountOnMessageInMemory", whole, 32, "messages", "how much one answer of a queue holds"
 )
 MAX_TRANSFER_BYTES: Final = Setting(
-    "maxTransferBytesOnMessageInMemory", whole, 256 << 10, "bytes", "how much one answer holds"
+    "maxTransferBytesOnMessageInMemory", whole, 256 << 10, "bytes", "how much one answer of a queue holds"
 )
 
 CHECK_CRC: Final = Setting("checkCRCOnRecover", switch, True, "", "whether a start compares checksums")

@@ -15,7 +15,19 @@ from bench import house, pictures
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / ".github" / "CONTRIBUTING.md"
-EXAMPLES = {"A command": ("dump", ""), "An engine": ("spark", ""), "A layout": ("consume_queue", "rocketmq")}
+EXAMPLES = {  # and how many files a recipe names at least
+    "A command": ("dump", "", 7),
+    "An engine": ("spark", "", 7),
+    "A layout": ("consume_queue", "rocketmq", 7),
+    "A setting": ("mappedFileSizeTimerLog", "rocketmq", 4),
+    "A rule of a broker": ("TAGS_INDEXED", "rocketmq", 4),
+    "A finding": ("linked-directory", "rocketmq", 4),
+}
+IN_ORDER = {  # what a recipe's example is called in the code, and the files of it that have to name it
+    "A setting": ("TIMER_LOG_FILE_SIZE", ["rocketmq/settings.py", "rocketmq/checks/start/timer_files.py"]),
+    "A rule of a broker": ("TAGS_INDEXED", ["rocketmq/brokers.py", "rocketmq/options.py"]),
+    "A finding": ("LINKED_DIRECTORY", ["rocketmq/catalogue.py", "rocketmq/pipeline/survey.py"]),
+}
 TEXT = DOCUMENT.read_text() if DOCUMENT.exists() else ""
 SECTIONS = [part for part in re.split(r"^(?=###? )", TEXT, flags=re.MULTILINE)[1:] if not part.startswith("## Gloss")]
 PATH = re.compile(r"`((?:\.?[\w-]+/)+[\w.-]*|[\w-]+\.(?:py|md|toml))`")
@@ -61,13 +73,13 @@ def test_the_table_has_every_room_of_the_picture() -> None:
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.splitlines()[0].strip("# "))
 def test_every_file_that_is_named_is_there(section: str) -> None:
     heading = section.splitlines()[0].strip("# ")
-    name, broker = EXAMPLES.get(heading, ("", ""))
+    name, broker, least = EXAMPLES.get(heading, ("", "", 0))
     paths = named(section, name, broker)
     assert [path for path in paths if not (ROOT / path).exists()] == []
     assert paths or heading not in {"The house", "The way of a message through the pipeline", *EXAMPLES}
     if heading in EXAMPLES:
         assert f"`{name}`" in section or f"`mqindex {name}`" in section
-        assert len(paths) >= 7
+        assert len(paths) >= least
 
 
 def test_the_lists_of_files_are_those_that_name_the_example() -> None:
@@ -77,3 +89,16 @@ def test_the_lists_of_files_are_those_that_name_the_example() -> None:
             assert f"`{path.relative_to(ROOT)}`" in TEXT.split("### An engine")[1].split("### A layout")[0]
         if re.search(r'^    "dump": ', path.read_text(), re.MULTILINE):
             assert f"`{path.relative_to(ROOT)}`" in TEXT.split("### A command")[1].split("### An engine")[0]
+
+
+@pytest.mark.parametrize("heading", IN_ORDER)
+def test_a_setting_a_rule_and_a_finding_are_in_the_files_of_their_recipe_and_in_no_more(heading: str) -> None:
+    """One home and one place where it decides: what has its name elsewhere would be a step that the recipe lacks."""
+    name, files = IN_ORDER[heading]
+    section = next(part for part in SECTIONS if part.startswith(f"### {heading}\n"))
+    named_in = [path for path in files if f"`mqindex/{path}`" in section]
+    assert named_in == files
+    each = (ROOT / "mqindex" / "rocketmq").rglob("*.py")
+    found = {str(path.relative_to(ROOT / "mqindex")) for path in each if re.search(rf"\b{name}\b", path.read_text())}
+    assert found >= set(files)
+    assert heading == "A rule of a broker" or found == set(files)  # a rule may be asked in many places

@@ -73,8 +73,8 @@ def _of_queues(found: Survey, queues: Collection[QueueName]) -> list[Unknown]:
         option = f"--broker-conf FILE, {said}; FILE is the broker's own, whole"
         unknown.append(Unknown(kind, what, path, _DEFAULT, option))
 
-    for one, written in ((known.batch_files, batches), (known.files, units), (known.ext_files, units)):
-        if written and one is not None and not one.known:
+    for one in known.lengths:
+        if not one.known and (batches if one.batch else units):
             add(catalogue.QUEUE_FILE_SIZE_UNKNOWN, one.setting.decides, one.directory, one.setting)
     levels = {queue_id + 1 for topic, queue_id in units if topic == SCHEDULE_TOPIC}
     if known.known_levels is not None and levels - known.known_levels:

@@ -203,14 +203,16 @@ def require_lengths(found: Survey) -> None:
 
     They are of a broker with another configuration: all of them would be written anew, in a length that it refuses.
     """
-    options, queues = found.options, found.queues
-    for setting, directory, size, _, usual in (queues.files, queues.batch_files):
-        if options.broker_conf is not None and options.given(setting) is None and usual not in (None, size.value):
+    options = found.options
+    if options.broker_conf is None:
+        return
+    for one in found.queues.lengths:
+        if options.given(one.setting) is None and one.usual not in (None, one.size.value):
             raise FileStateError(
-                "the queues' files have another length than the broker's default", path=directory,
-                expected=f"{size.value} bytes, as {options.broker_conf} sets no other", got=usual,
+                "the queues' files have another length than the broker's default", path=one.directory,
+                expected=f"{one.size.value} bytes, as {options.broker_conf} sets no other", got=one.usual,
                 hint="give the broker's own, whole configuration (--broker-conf), "
-                f"with {setting.name}={usual} if that is right",
+                f"with {one.setting.name}={one.usual} if that is right",
             )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def _compared(
     directory, low, high = found.options.batch_consume_queue, found.min_phy_offset, walked.end
     borders = tuple((start, stop) for _, start, stop in ranges)
     paths = [os.path.join(directory, topic, str(queue_id)) for topic, queue_id in present]
-    rules = found.queues.batch_files.size.value, found.next_broker
+    rules = found.queues.batch_file_size, found.next_broker
     looks = [BatchLook(*one, low, high, damaged, borders, *rules) for one in zip(present, paths, strict=True)]
     looked = engine.map(look_at_batches, looks, name="look at the batch queues")
     checks = [

@@ -26,7 +26,7 @@ _DEFAULT, _USUAL = "the broker's default", "the usual length of the files"
 
 class FileLength(NamedTuple):
     """How long the files of queues below a directory are. `known`: an option or a file says it; else the default is
-    taken. `usual`: as most of them are; None: there are none.
+    taken. `usual`: as most of them are; None: there are none. `batch`: of batch queues.
     """
 
     setting: Setting[int]
@@ -34,13 +34,14 @@ class FileLength(NamedTuple):
     size: Value
     known: bool
     usual: int | None
+    batch: bool
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSurvey:
     """`settings` as a report shows them; `batch_topics`: those whose queues are batch queues. Picklable.
 
-    `files`, `batch_files`: of queues and batch queues; `ext_files`: of extension files, None: there are to be none.
+    `lengths`: of every sort of files that there are to be; `batch_file_size`: the one of batch queues.
     `known_levels`: the delay levels whose delays units show; None: the configuration says all. `rocksdb`: where the
     queues are instead, when they are in RocksDB; None: in files.
     `declared`: topics that config/topics.json gives batch queues; None: it cannot be read, or topics are elsewhere.
@@ -49,16 +50,15 @@ class QueueSurvey:
     rules: QueueRules
     settings: tuple[tuple[str, Value], ...]
     batch_topics: frozenset[str]
-    files: FileLength
-    ext_files: FileLength | None
-    batch_files: FileLength
+    lengths: tuple[FileLength, ...]
+    batch_file_size: int
     known_levels: frozenset[int] | None = None
     rocksdb: str | None = None
     declared: frozenset[str] | None = None
 
     def batches(self, options: StoreOptions) -> BatchTopics:
         """For those that build queues."""
-        return BatchTopics(self.batch_topics, self.batch_files.size.value, options.commitlog)
+        return BatchTopics(self.batch_topics, self.batch_file_size, options.commitlog)
 
 
 def survey_queues(
@@ -71,27 +71,24 @@ def survey_queues(
     """
     files = _length(options, QUEUE_FILE_SIZE, options.consume_queue, layout.QUEUE_UNIT_SIZE)
     ext_files = _length(options, EXT_FILE_SIZE, options.consume_queue_ext_directory, 1)
-    batch_files = _length(options, BATCH_FILE_SIZE, options.batch_consume_queue, layout.BATCH_UNIT_SIZE)
+    batch_files = _length(options, BATCH_FILE_SIZE, options.batch_consume_queue, layout.BATCH_UNIT_SIZE, True)
     rules = queue_rules(options, broker=broker, file_size=files.usual, ext_file_size=ext_files.usual)
     levels = options.given(MESSAGE_DELAY_LEVEL)
     delays = seen_delays(options, unread) if levels is None else {}
     rules = replace(rules, delay_levels=delay_levels(delays)) if delays else rules
-    lengths = [files] if rules.ext_file_size is None else [files, ext_files]
-    settings = [(one.setting.reported, one.size) for one in lengths]
+    lengths = [files, batch_files] if rules.ext_file_size is None else [files, ext_files, batch_files]
+    declared, there = _declared(options), map(os.path.basename, subdirectories(options.batch_consume_queue))
+    batch_topics = batch_topics.union(declared or (), there)
+    settings = [(one.setting.reported, one.size) for one in lengths if batch_topics or not one.batch]
     if delays and rules.delay_levels != DELAY_LEVELS:
         source = f"inferred from the units of {SCHEDULE_TOPIC}"
         settings.append((MESSAGE_DELAY_LEVEL.reported, Value(rules.message_delay_level, source)))
-    declared, there = _declared(options), map(os.path.basename, subdirectories(options.batch_consume_queue))
-    batch_topics = batch_topics.union(declared or (), there)
-    if batch_topics:
-        settings.append((BATCH_FILE_SIZE.reported, batch_files.size))
     return QueueSurvey(
         rules=rules,
         settings=tuple(settings),
         batch_topics=batch_topics,
-        files=files,
-        ext_files=None if rules.ext_file_size is None else ext_files,
-        batch_files=batch_files,
+        lengths=tuple(lengths),
+        batch_file_size=batch_files.size.value,
         known_levels=None if levels or options.broker_conf else frozenset(delays),
         rocksdb=queues_in_rocksdb(options),
         declared=None if config_in_rocksdb(options) is not None else declared,
@@ -104,7 +101,7 @@ def queues_elsewhere(rocksdb: str) -> Finding:
     return (catalogue.QUEUES_PERHAPS_ELSEWHERE if both else catalogue.QUEUES_ELSEWHERE).finding(rocksdb)
 
 
-def _length(options: StoreOptions, setting: Setting[int], directory: str, unit: int) -> FileLength:
+def _length(options: StoreOptions, setting: Setting[int], directory: str, unit: int, batch: bool = False) -> FileLength:
     """The length that is set, else the one that most files of queues below `directory` have, else the default."""
     possible = [size for size in map(os.path.getsize, queue_file_paths(directory)) if size and size % unit == 0]
     sizes = Counter(size for size in possible if size >= (setting.least or 1))
@@ -112,7 +109,7 @@ def _length(options: StoreOptions, setting: Setting[int], directory: str, unit: 
     known = options.reported(setting) or (None if usual is None else Value(usual, _USUAL))
     if known is not None and known.value % unit:  # a broker cannot fill such a file
         known = None
-    return FileLength(setting, directory, known or Value(setting.default, _DEFAULT), known is not None, usual)
+    return FileLength(setting, directory, known or Value(setting.default, _DEFAULT), known is not None, usual, batch)
 
 
 def _declared(options: StoreOptions) -> frozenset[str] | None:

@@ -1,0 +1,40 @@
+"""The page of the settings of a broker that are read, made from their table. To write it: run this module with -m."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mqindex.rocketmq.settings import SETTINGS, Setting
+
+__all__ = ["PATH", "document"]
+
+PATH = Path(__file__).parents[2] / ".github" / "SETTINGS.md"
+_INTRODUCTION = """\
+# What is read of a RocketMQ broker's configuration
+
+These settings, by the broker's own names, are what `--broker-conf FILE` (`config=`) is read for: a `broker.conf`,
+whole, as the broker starts with it, or in Python also a mapping. Whatever else is in the file is passed over; a name
+that is nearly one of these is refused. What a `broker.conf` does not set is the broker's default. What a mapping does
+not set is inferred from the files where these show it; where nothing does, `repair` refuses to guess it. This page is
+made from the table `mqindex.rocketmq.settings`.
+
+| setting | default | unit | what it decides |
+|---|---|---|---|
+"""
+
+
+def document() -> str:
+    """The whole page."""
+    return _INTRODUCTION + "".join(map(_row, sorted(SETTINGS.values(), key=lambda one: one.name.lower())))
+
+
+def _row(setting: Setting[Any]) -> str:
+    default = str(setting.default).lower() if isinstance(setting.default, bool) else str(setting.default)
+    former = f" (before 4.5.2 `{setting.former}`)" if setting.former is not None else ""
+    cells = (f"`{setting.name}`{former}", f"`{default}`" if default else "none", setting.unit, setting.decides)
+    return f"| {' | '.join(cells)} |\n"
+
+
+if __name__ == "__main__":
+    PATH.write_text(document(), encoding="utf-8")
