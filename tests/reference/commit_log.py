@@ -186,8 +186,8 @@ class Damage:
 def scan_log(files: Sequence[tuple[int, bytes]]) -> tuple[list[Record], list[Damage], int]:
     """Messages of (file start, content) in order, damaged stretches, and the end of the log.
 
-    In the last file that holds records the first bad one (CRC included) is the end; whole messages behind it are
-    damage. In an earlier file a bad record is damage: the scan goes on at the next place where a record stands.
+    In the last file that holds records the first bad one (CRC included) is the end. In an earlier file it is damage:
+    the scan goes on at the next place where a record stands.
     """
     messages: list[Record] = []
     damage: list[Damage] = []
@@ -200,8 +200,6 @@ def scan_log(files: Sequence[tuple[int, bytes]]) -> tuple[list[Record], list[Dam
                 record = decode(data, at, start, check_crc=number == last)
             except NotAFrame as why:
                 if number == last:
-                    if _messages_from(data, start, at + 1):
-                        damage.append(Damage(start + at, start + len(data), str(why)))
                     return messages, damage, start + at
                 resume = _next_record(data, start, at + 1)
                 damage.append(Damage(start + at, start + (len(data) if resume is None else resume), str(why)))
@@ -214,8 +212,9 @@ def scan_log(files: Sequence[tuple[int, bytes]]) -> tuple[list[Record], list[Dam
     return messages, damage, end
 
 
-def _messages_from(data: bytes, start: int, at: int) -> int:
-    """How many messages stand from there on; bodies are not checked."""
+def messages_behind(data: bytes, start: int, end: int) -> int:
+    """How many messages of a file stand behind the phy offset of its first bad record; bodies are not checked."""
+    at = end - start + 1
     count = 0
     while (found := _next_record(data, start, at)) is not None:
         record = decode(data, found, start)
