@@ -23,15 +23,19 @@ from tests.support.optimised import put_sidecars
 CASE = case("rolls-493")
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
+def optimised_store(home: Path) -> Path:
     """Every index file optimised, with its sidecars."""
-    root = CASE.unpack(tmp_path)
+    root = CASE.unpack(home)
     paths = sorted((root / "index").iterdir())
     for path in paths:
         path.write_bytes(optimised(TwinFile.load(path.read_bytes(), *CASE.geometry)).data)
     put_sidecars(root, paths, CASE.geometry)
     return root
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return optimised_store(tmp_path)
 
 
 def told(root: Path) -> list[Finding]:

@@ -35,16 +35,20 @@ def database(home: Path) -> Path:
     return home
 
 
-@pytest.fixture
-def rocks(tmp_path: Path) -> Path:
+def in_rocksdb(home: Path) -> Path:
     """The store of a broker with storeType=defaultRocksDB."""
-    store = case("basic-493").unpack(tmp_path)
+    store = case("basic-493").unpack(home)
     shutil.rmtree(store / "consumequeue")
     for name in ("topics.json", "consumerOffset.json", "subscriptionGroup.json"):
         (store / "config" / name).unlink(missing_ok=True)
     for name in IN_ROCKSDB:
         database(store / name)
     return store
+
+
+@pytest.fixture
+def rocks(tmp_path: Path) -> Path:
+    return in_rocksdb(tmp_path)
 
 
 @ROCKSDB

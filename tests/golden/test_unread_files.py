@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from mqindex.rocketmq import rebuild
+from mqindex.errors import TruncatedFileError
+from mqindex.files.reading.sparse import SparseFile
+from mqindex.rocketmq import rebuild, verify
+from mqindex.rocketmq.checks.queues import queue_check
 from tests.support.golden import StoreCase
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
@@ -55,3 +58,18 @@ def test_an_index_file_that_cannot_be_read_is_refused_with_what_to_do(
         rebuild(basic, tmp_path / "out", broker_version="4.9.3")
     assert caught.value.filename == str(bad)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_queue_s_file_that_is_cut_while_it_is_read_is_an_error(basic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = sorted((basic / "consumequeue").glob("*/*/*"))[0]
+
+    def cut(path: str) -> SparseFile:
+        if path == str(bad):
+            raise TruncatedFileError("the file was cut while it was read", path=path)
+        return SparseFile(path)
+
+    monkeypatch.setattr(queue_check, "SparseFile", cut)
+    (one,) = verify(basic).findings
+    assert (one.severity, one.kind, one.path, one.mended_by) == (
+        "error", "queue-unreadable", str(bad), "consumequeue",
+    )  # fmt: skip

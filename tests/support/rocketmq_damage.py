@@ -136,6 +136,7 @@ _EXT: Final[dict[str, Damage]] = {
     "ext: a byte": lambda store: _write(_ext(store), 50, b"\xa5"),
     "ext: swapped": lambda store: _swap(_ext(store), _ext(store, "2")),
     "ext: stranger": lambda store: _new(_ext(store).parent / "notes.txt", b"mine"),
+    "ext: next empty": lambda store: _new(_ext(store).with_name(f"{int(_ext(store).name) + 8400:020d}"), b""),
     "ext: directory": lambda store: _new(_ext(store).parent / "old"),
     "ext: a file": lambda store: _instead(store / "consumequeue_ext", b"?"),
     "ext: of no queue": lambda store: _new(store / "consumequeue_ext" / "Nobody" / "0" / _FIRST, bytes(840)),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ from mqindex.cli.kafka.facts import kafka_facts
 from mqindex.cli.kafka.kinds import LOG_DIR, PARTITION
 from mqindex.engines import LocalEngine
 from mqindex.kafka import PartitionLog, rebuild, repair, verify
+from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.log import log_segment as log_segment_module
+from mqindex.kafka.partition.survey import partitions_at
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 Delete = Callable[[Path], Any]
@@ -199,3 +203,15 @@ def test_a_file_that_is_missing_for_good_is_an_error(partition: Path) -> None:
         assert len(log) == 4
     with pytest.raises(FileNotFoundError):
         PartitionLog.open(partition.parent / "none-0")
+
+
+def test_a_partition_that_was_deleted_since_it_was_listed(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deleted_since(root: str) -> tuple[PartitionDirectory, ...]:
+        found = partitions_at(root)
+        shutil.rmtree(partition)
+        return found
+
+    monkeypatch.setattr(sys.modules["mqindex.kafka.partition.survey"], "partitions_at", deleted_since)
+    report = verify(partition.parent, engine=LocalEngine(1))
+    (one,) = [one for one in report.findings if one.kind == "partition-gone"]
+    assert (one.severity, one.path, report.segments) == ("info", str(partition), 0)
