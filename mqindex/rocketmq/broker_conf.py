@@ -248,24 +248,26 @@ def _refuse_blanks(values: Mapping[str, Any]) -> None:
 
 
 def _meant(name: str) -> str | None:
-    """The setting that a name is within two letters of, whatever its case and its underscores."""
+    """The setting that a name is nearest to, within two letters, whatever its case and its underscores."""
     plain = _plain(name)
-    return next((one for one in (*sorted(SETTINGS), *_FORMER) if _alike(plain, _plain(one))), None)
+    apart = {one: _letters_apart(plain, _plain(one)) for one in (*sorted(SETTINGS), *_FORMER)}
+    nearest = min(apart, key=apart.__getitem__)
+    return nearest if apart[nearest] <= _ALIKE else None
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether at most two letters are wrong, missing or too many (Levenshtein's distance)."""
+def _letters_apart(one: str, other: str) -> int:
+    """How many letters are wrong, missing or too many (Levenshtein's distance); of more than two only that."""
     if abs(len(one) - len(other)) > _ALIKE:
-        return False
+        return _ALIKE + 1
     row = list(range(len(other) + 1))
     for at, letter in enumerate(one, 1):
         before, row = row, [at]
         for column, wanted in enumerate(other, 1):
             row.append(min(before[column] + 1, row[-1] + 1, before[column - 1] + (letter != wanted)))
         if min(row) > _ALIKE:
-            return False
-    return row[-1] <= _ALIKE
+            return _ALIKE + 1
+    return row[-1]
