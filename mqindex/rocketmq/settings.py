@@ -70,7 +70,7 @@ class Setting(Generic[T]):
     parser : what makes a value of a text, or raises; it is called with the name too. default : what a broker has that
     is told nothing, as the parser takes it. decides : what depends on it; of a length, whose. unit : of a number.
 
-    least : the smallest number that files can have. multiple : of what a broker rounds it up to. reported : its name in
+    least : the smallest number that is taken. multiple : of what a broker rounds it up to. reported : its name in
     reports. former : its name in the brokers of brokers.MAPED_NAMES.
     """
 
@@ -132,22 +132,22 @@ CONFIG_MANAGER: Final = Setting("configManagerVersion", text, "v1", "", "where t
 LOG_DIRECTORY: Final = Setting("storePathCommitLog", text, "", "", "the directories of the log")
 LOG_FOR_READING: Final = Setting("readOnlyCommitLogStorePaths", text, "", "", "where the log gets no new files")
 
-MAX_MESSAGE_SIZE: Final = Setting("maxMessageSize", whole, 4 << 20, "bytes", "which messages are refused")
+MAX_MESSAGE_SIZE: Final = Setting("maxMessageSize", whole, 4 << 20, "bytes", "which messages are refused", 0)
 PROPERTIES_CRC: Final = Setting("enabledAppendPropCRC", switch, False, "", "whether frames have a second checksum")
 LONG_TOPIC_FRAMES: Final = Setting("autoMessageVersionOnTopicLen", switch, True, "", "whether topics may be long")
 BROKER_ADDRESS: Final = Setting("brokerIP1", text, "127.0.0.1", "", "the store host of new messages")
-BROKER_PORT: Final = Setting("listenPort", whole, 10911, "", "the store host of new messages")
+BROKER_PORT: Final = Setting("listenPort", whole, 10911, "", "the store host of new messages", 0)
 FLUSH_DISK_TYPE: Final = Setting("flushDiskType", flush_disk_type, "ASYNC_FLUSH", "", "when new messages are durable")
-FLUSH_INTERVAL: Final = Setting("flushIntervalCommitLog", whole, 500, "ms", "when new messages are durable")
-FLUSH_LEAST_PAGES: Final = Setting("flushCommitLogLeastPages", whole, 4, "pages", "when new messages are durable")
+FLUSH_INTERVAL: Final = Setting("flushIntervalCommitLog", whole, 500, "ms", "when new messages are durable", 0)
+FLUSH_LEAST_PAGES: Final = Setting("flushCommitLogLeastPages", whole, 4, "pages", "when new messages are durable", 0)
 FLUSH_THOROUGH_INTERVAL: Final = Setting(
-    "flushCommitLogThoroughInterval", whole, 10_000, "ms", "when new messages are durable"
+    "flushCommitLogThoroughInterval", whole, 10_000, "ms", "when new messages are durable", 0
 )
 MAX_TRANSFER_COUNT: Final = Setting(
-    "maxTransferCountOnMessageInMemory", whole, 32, "messages", "how much one answer of a queue holds"
+    "maxTransferCountOnMessageInMemory", whole, 32, "messages", "how much one answer of a queue holds", 0
 )
 MAX_TRANSFER_BYTES: Final = Setting(
-    "maxTransferBytesOnMessageInMemory", whole, 256 << 10, "bytes", "how much one answer of a queue holds"
+    "maxTransferBytesOnMessageInMemory", whole, 256 << 10, "bytes", "how much one answer of a queue holds", 0
 )
 
 CHECK_CRC: Final = Setting("checkCRCOnRecover", switch, True, "", "whether a start compares checksums")

@@ -59,4 +59,4 @@ def test_a_misspelt_name_is_refused(setting: Setting[Any]) -> None:
 def test_a_row_says_what_it_decides(setting: Setting[Any]) -> None:
     assert setting.decides
     assert bool(setting.unit) == (type(setting.default) is int and setting.name != "listenPort")
-    assert setting.least is None or setting.least > 0
+    assert setting.least is None or setting.least >= 0
