@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
 from mqindex._needs import needing
-from mqindex.files.fork_lock import new_lock
-from mqindex.files.places.storage import Stat
+from mqindex.files.places.storage import OfClient, Stat
 
 
-class HdfsStorage:
+class HdfsStorage(OfClient):
     """A name node, as hdfs-native's `Client` takes it; without one in the URL, that of Hadoop's configuration."""
 
-    def __init__(self, scheme: str, authority: str, query: str, options: dict[str, Any]) -> None:
-        self._authority, self._query, self._options = authority, query, options
-        self._lock = new_lock()
-        self._client: tuple[int, Any] | None = None
-        self.client()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return HdfsStorage, ("hdfs", self._authority, self._query, self._options)
-
-    def __repr__(self) -> str:
-        return f"<storage of hdfs://{self._authority}>"
-
-    def client(self) -> Any:
-        """The client, made once in each process: after a fork its threads are gone."""
-        with self._lock:
-            if self._client is None or self._client[0] != os.getpid():
-                self._client = os.getpid(), self._connect()
-            return self._client[1]
-
     def _connect(self) -> Any:
-        root = f"hdfs://{self._authority}"
-        with needing(f"{root} needs hdfs-native: pip install 'mqindex[remote]'", "hdfs_native"):
+        with needing(f"{self._root} needs hdfs-native: pip install 'mqindex[remote]'", "hdfs_native"):
             native: Any = importlib.import_module("hdfs_native")
-        return native.Client(root if self._authority else None, {name: str(v) for name, v in self._options.items()})
+        return native.Client(
+            self._root if self._given[1] else None, {name: str(v) for name, v in self._options.items()}
+        )
 
     def stat(self, path: str) -> Stat:
         """See `Storage.stat`."""

@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
 from mqindex._needs import needing
-from mqindex.files.fork_lock import new_lock
-from mqindex.files.places.storage import Stat
+from mqindex.files.places.storage import OfClient, Stat
 
 _WEB = ("http", "https")
 
 
-class ObjectStorage:
+class ObjectStorage(OfClient):
     """A bucket or container, or a web server, as obstore's `from_url` takes it."""
-
-    def __init__(self, scheme: str, authority: str, query: str, options: dict[str, Any]) -> None:
-        self._root, self._query, self._options = f"{scheme}://{authority}", query, options
-        self._scheme = scheme
-        self._lock = new_lock()
-        self._client: tuple[int, Any] | None = None
-        self.client()  # what is wrong with the options is said at once
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ObjectStorage, (self._scheme, self._root.partition("://")[2], self._query, self._options)
-
-    def __repr__(self) -> str:
-        return f"<storage of {self._root}>"
-
-    def client(self) -> Any:
-        """obstore's store, made once in each process: after a fork its threads are gone."""
-        with self._lock:
-            if self._client is None or self._client[0] != os.getpid():
-                self._client = os.getpid(), self._connect()
-            return self._client[1]
 
     def _connect(self) -> Any:
         with needing(f"{self._root} needs obstore: pip install 'mqindex[remote]'", "obstore"):

@@ -7,9 +7,10 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mqindex.errors import MQIndexError
+from mqindex.files.fork_lock import new_lock
 
 _NUMBERS = {
     "NotFoundError": errno.ENOENT,
@@ -47,6 +48,36 @@ class Storage(Protocol):
     def read(self, path: str, start: int, stop: int) -> memoryview:
         """The bytes [start, stop), or fewer where the file ends before."""
         ...
+
+
+class OfClient:
+    """What storages of a client share: it is made once in each process, for after a fork its threads are gone.
+
+    `scheme` to `query`: the parts of the URL before and after the path. `options`: shown nowhere.
+    """
+
+    def __init__(self, scheme: str, authority: str, query: str, options: dict[str, Any]) -> None:
+        self._scheme, self._root, self._query, self._options = scheme, f"{scheme}://{authority}", query, options
+        self._given = scheme, authority, query, options
+        self._lock = new_lock()
+        self._client: tuple[int, Any] | None = None
+        self.client()  # what is wrong with the options is said at once
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._given
+
+    def __repr__(self) -> str:
+        return f"<storage of {self._root}>"
+
+    def client(self) -> Any:
+        """The library's client."""
+        with self._lock:
+            if self._client is None or self._client[0] != os.getpid():
+                self._client = os.getpid(), self._connect()
+            return self._client[1]
+
+    def _connect(self) -> Any:
+        raise NotImplementedError
 
 
 @contextmanager
