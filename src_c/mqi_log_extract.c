@@ -42,9 +42,16 @@ static const uint8_t *part_end(const uint8_t *p, const uint8_t *end) {
     return comma ? comma : end;
 }
 
-static int allows_multi_dispatch(const mqi_log_queues *queues, const uint8_t *topic, int32_t n) {
-    return queues->system_topics || !((n >= 7 && memcmp(topic, "%RETRY%", 7) == 0) ||
-                                      (n >= 8 && memcmp(topic, "rmq_sys_", 8) == 0) || mqi_log_is_scheduled(topic, n));
+/* Which of the system's topics it is: the timer's is one where messages wait, as the schedule topic. */
+static int system_topic(const uint8_t *topic, int32_t n) {
+    if (n >= 7 && memcmp(topic, "%RETRY%", 7) == 0) return MQI_RETRY_TOPICS;
+    if (mqi_log_is_scheduled(topic, n)) return MQI_WAITING_TOPICS;
+    if (n < 8 || memcmp(topic, "rmq_sys_", 8) != 0) return 0;
+    return n == 19 && memcmp(topic + 8, "wheel_timer", 11) == 0 ? MQI_WAITING_TOPICS : MQI_SYSTEM_TOPICS;
+}
+
+int mqi_log_allows_multi_dispatch(const mqi_log_queues *queues, const uint8_t *topic, int32_t n) {
+    return !(system_topic(topic, n) & ~queues->system_topics);
 }
 
 /* The same unit in every queue that the message names, at the offset that it names for it. A live file may have lost a
@@ -93,7 +100,7 @@ static inline void emit_units(const mqi_log *log, mqi_log_queues *queues, mqi_lo
     }
     c->units[c->n_units++] = unit;
     if (UNLIKELY(keys->queues && keys->queue_offsets) && queues->multi_dispatch &&
-        allows_multi_dispatch(queues, topic, tail->topic_len)) {
+        mqi_log_allows_multi_dispatch(queues, topic, tail->topic_len)) {
         emit_multi_dispatch(queues, c, keys, unit, queue_id);
     }
 }

@@ -45,6 +45,7 @@ typedef struct {
 } mqi_log_extract;
 
 /* The caller has set log, tags, queues, at, stop (the log's end at most) and every cursor's run and units. */
+int mqi_log_allows_multi_dispatch(const mqi_log_queues *queues, const uint8_t *topic, int32_t n);
 void mqi_log_extract_start(mqi_log_extract *x);
 void mqi_log_extract_step(mqi_log_extract *x); /* while it is not done */
 

@@ -12,12 +12,14 @@ typedef struct {
     int64_t topic_at; /* in `topics` */
 } mqi_log_queue;
 
+enum { MQI_RETRY_TOPICS = 1, MQI_WAITING_TOPICS = 2, MQI_SYSTEM_TOPICS = 4 };
+
 typedef struct {
     const int64_t *delay_levels; /* ms, level 1 first */
     int64_t n_delay_levels;
     int multi_dispatch; /* also to the queues that INNER_MULTI_DISPATCH names */
     int lmq;            /* of these, %LMQ%... has only queue 0 */
-    int system_topics;  /* also of retry, system and schedule topics */
+    int system_topics;  /* also of these: a mask */
 
     uint64_t secret[2];    /* of the hash of a queue's name; chosen with the first queue */
     int32_t n, room, last; /* `last`: the queue looked up last, which is often looked up again */

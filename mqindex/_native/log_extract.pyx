@@ -34,6 +34,7 @@ cdef extern from "mqi_log_extract.h" nogil:
         int no_memory
 
     void mqi_log_queues_free(mqi_log_queues* t) noexcept
+    int mqi_log_allows_multi_dispatch(const mqi_log_queues* queues, const uint8_t* topic, int32_t n) noexcept
 
     int MQI_LOG_CURSORS
     int MQI_LOG_RUN_ENTRIES
@@ -72,14 +73,15 @@ cdef class QueueTable:
 
     delay_levels : delays in ms, level 1 first; without any a delayed message has the hash of its tags.
     multi_dispatch : units also for the queues that a message names. lmq : `%LMQ%` names of these have only queue 0.
-    system_topics : multi-dispatch also of retry, system and schedule topics. For one Extractor and thread at a time.
+    system_topics : multi-dispatch also of retry topics (1), of those where messages wait (2), of other system topics
+    (4). For one Extractor and thread at a time.
     """
 
     cdef mqi_log_queues table
     cdef Block delays
     cdef bint busy
 
-    def __cinit__(self, delay_levels, *, bint multi_dispatch=True, bint lmq=True, bint system_topics=True):
+    def __cinit__(self, delay_levels, *, bint multi_dispatch=True, bint lmq=True, int system_topics=0b111):
         cdef Py_ssize_t i, n = len(delay_levels)
         self.delays = new_block(max(n, 1) * sizeof(int64_t))
         for i in range(n):
@@ -90,6 +92,11 @@ cdef class QueueTable:
 
     def __len__(self):
         return self.table.n
+
+    def allows_multi_dispatch(self, str topic):
+        """Whether messages of a topic have units in the queues that they name."""
+        cdef bytes name = topic.encode()
+        return bool(mqi_log_allows_multi_dispatch(&self.table, name, <int32_t>len(name)))
 
     def names(self):
         """(topic, queue_id) of every queue so far; its position is its number. Some may have no units."""

@@ -46,11 +46,17 @@ FRAMES_LIMITED: Final = Rule(
 )  # fmt: skip
 LONG_TOPICS: Final = Rule("names of topics may have more than 127 bytes", "5.1", None, "MessageVersion")
 TAGS_INDEXED: Final = Rule("TAGS give index entries too (RIP-82)", "5.4", None, "IndexService.buildIndex")
+RETRY_TOPICS_DISPATCHED: Final = Rule(
+    "multi-dispatch is also of retry topics",
+    None, "5.1.1", "ConsumeQueue.checkMultiDispatchQueue",
+)  # fmt: skip
+WAITING_TOPICS_DISPATCHED: Final = Rule(
+    "it is also of the schedule topic and of the timer's",
+    None, "5.1.3", "ConsumeQueue.checkMultiDispatchQueue",
+)  # fmt: skip
 SYSTEM_TOPICS_DISPATCHED: Final = Rule(
-    # exact for retry topics. As brokers answered and their classes show: 5.1.1 still does it of schedule topics and
-    # rmq_sys_wheel_timer, 5.1.3 and 5.1.4 of the other system topics, 5.2.0 of none
-    "multi-dispatch is also of retry, system and schedule topics",
-    None, "5.1.1", "DefaultMessageStore.isNeedHandleMultiDispatch, ConsumeQueue",
+    "it is also of every other topic that begins with rmq_sys_",
+    None, "5.2", "MultiDispatchUtils.isNeedHandleMultiDispatch",
 )  # fmt: skip
 BATCH_QUEUES: Final = Rule(
     "topics have types, and those of type BatchCQ have batch queues",

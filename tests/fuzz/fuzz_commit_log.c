@@ -222,6 +222,7 @@ static void extract_all(const mqi_log *log, int tags, int64_t at, int64_t stop) 
     static uint8_t *runs[MQI_LOG_CURSORS]; /* megabytes: made once */
     static mqi_queue_unit *units[MQI_LOG_CURSORS];
     mqi_log_queues queues = {.delay_levels = delays, .n_delay_levels = tags ? 2 : 0, .multi_dispatch = 1, .lmq = tags};
+    queues.system_topics = (int)(stop >> 1) & (MQI_RETRY_TOPICS | MQI_WAITING_TOPICS | MQI_SYSTEM_TOPICS);
     if (stop & 1) x->queues = &queues;
     for (int i = 0; i < MQI_LOG_CURSORS; i++) {
         if (!runs[i]) runs[i] = fresh((size_t)MQI_LOG_RUN_ENTRIES * MQI_RUN_SIZE);

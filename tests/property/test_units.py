@@ -15,7 +15,9 @@ numbers = st.sampled_from([b"0", b"1", b"2", b"7", b"+3", b"-1", b"", b"x", b"9"
 few_numbers = st.lists(numbers, min_size=1, max_size=3).map(b",".join)
 names = st.lists(st.sampled_from([b"%LMQ%a", b"b", b"", b"%LMQ%\xff"]), min_size=1, max_size=3).map(b",".join)
 levels = st.sampled_from([b"1", b"2", b"3", b"4", b"0", b"-1"]) | numbers
-topics = st.sampled_from([b"SCHEDULE_TOPIC_XXXX", b"SCHEDULE_TOPIC_XXXY", b"%RETRY%g", b"rmq_sys_x", b"T", b"\xff"])
+delays = st.sampled_from([[], [1000], [1000, 5000, 2**62]])
+system = st.sampled_from([b"%RETRY%g", b"%RETRY", b"rmq_sys_x", b"rmq_sys_wheel_timer", b"rmq_sys_wheel_timer2"])
+topics = st.sampled_from([b"SCHEDULE_TOPIC_XXXX", b"SCHEDULE_TOPIC_XXXY", b"T", b"\xff"]) | system
 
 
 @st.composite
@@ -50,7 +52,7 @@ def records(draw: st.DrawFn) -> Record:
 @settings(max_examples=300)
 @given(
     st.lists(records(), min_size=1, max_size=8),
-    st.builds(Rules, st.sampled_from([[], [1000], [1000, 5000, 2**62]]), st.booleans(), st.booleans(), st.booleans()),
+    st.builds(Rules, delays, st.booleans(), st.booleans(), st.integers(0, 7)),
 )
 def test_units_are_the_twins(messages: list[Record], rules: Rules) -> None:
     data = b""

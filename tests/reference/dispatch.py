@@ -16,12 +16,12 @@ PREPARED = 0x4
 
 @dataclass(frozen=True)
 class Rules:
-    """The broker's settings: delays in ms, level 1 first."""
+    """The broker's settings: delays in ms, level 1 first. system_topics: the sum of what `system_topic` gives."""
 
     delay_levels: Sequence[int]
     multi_dispatch: bool = True
     lmq: bool = True
-    system_topics: bool = True
+    system_topics: int = 7
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,13 @@ def tags_code(record: Record, delay_levels: Sequence[int]) -> int:
     return code
 
 
+def system_topic(topic: str) -> int:
+    """1, 2 or 4 of a topic of which brokers from 5.1.1, 5.1.3 or 5.2.0 on do not dispatch to further queues, else 0."""
+    if topic in (decode_utf8(SCHEDULE_TOPIC), "rmq_sys_wheel_timer"):
+        return 2
+    return 1 if topic.startswith("%RETRY%") else 4 if topic.startswith("rmq_sys_") else 0
+
+
 def multi_dispatch(record: Record, topic: str, rules: Rules) -> Iterator[tuple[str, int, int]]:
     """Topic, queue and queue offset of the further units."""
     properties = record.property_map
@@ -64,8 +71,8 @@ def multi_dispatch(record: Record, topic: str, rules: Rules) -> Iterator[tuple[s
         return
     names = java_split(properties["INNER_MULTI_DISPATCH"], ",")
     offsets = java_split(properties["INNER_MULTI_QUEUE_OFFSET"], ",")
-    internal = topic.startswith(("%RETRY%", "rmq_sys_")) or record.topic == SCHEDULE_TOPIC
-    if not rules.multi_dispatch or len(names) != len(offsets) or (internal and not rules.system_topics):
+    system = system_topic(topic)
+    if not rules.multi_dispatch or len(names) != len(offsets) or rules.system_topics & system != system:
         return
     for name, offset in zip(names, offsets, strict=True):
         if re.fullmatch(r"[+-]?[0-9]+", offset) and -(1 << 63) <= int(offset) < 1 << 63:

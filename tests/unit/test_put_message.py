@@ -153,6 +153,20 @@ def test_further_queues_are_for_brokers_that_have_them_switched_on(root: Path) -
         assert opened.queues == [("T", 0)]
 
 
+@pytest.mark.parametrize(
+    ("version", "numbered"), [("5.1.0", [0, 1, 2, 3]), ("5.1.1", [1, 2, 3]), ("5.1.3", [2, 3]), ("5.2.0", [3])]
+)
+def test_topics_of_the_system_have_no_further_queues_from_some_brokers_on(
+    root: Path, version: str, numbered: list[int]
+) -> None:
+    with MessageStore.open(root, config=CONFIG, broker_version=version, writable=True) as opened:
+        for number, topic in enumerate(("%RETRY%g", "rmq_sys_wheel_timer", "rmq_sys_x", "SCHEDULE_TOPIC_XXXX_2")):
+            opened.put_message(NewMessage(topic, properties={"INNER_MULTI_DISPATCH": f"%LMQ%{number}"}))
+        assert sorted(topic for topic, _ in opened.queues if topic < "A") == ["%LMQ%" + str(n) for n in numbered] + [
+            "%RETRY%g"
+        ]
+
+
 @pytest.mark.parametrize("topic", ["../up", "a/b", "", "t" * 300, "nul\0"])
 def test_a_topic_that_is_no_name_is_refused_and_nothing_is_written(root: Path, topic: str) -> None:
     with writing(root) as opened:

@@ -8,7 +8,12 @@ from typing import Any
 from mqindex._native.log_extract import QueueTable
 from mqindex._rules import Broker
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.brokers import SYSTEM_TOPICS_DISPATCHED, follows
+from mqindex.rocketmq.brokers import (
+    RETRY_TOPICS_DISPATCHED,
+    SYSTEM_TOPICS_DISPATCHED,
+    WAITING_TOPICS_DISPATCHED,
+    follows,
+)
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.settings import (
     CONSUME_QUEUE_EXT,
@@ -22,6 +27,7 @@ from mqindex.rocketmq.settings import (
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 DELAY_LEVELS = MESSAGE_DELAY_LEVEL.parsed(MESSAGE_DELAY_LEVEL.default)
+_SYSTEM_TOPICS = RETRY_TOPICS_DISPATCHED, WAITING_TOPICS_DISPATCHED, SYSTEM_TOPICS_DISPATCHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +36,14 @@ class QueueRules:
 
     multi_dispatch : a message that names further queues, with its offsets there, gets units in them too.
     lmq : of these further queues, those with names that begin with `%LMQ%` have only queue 0.
-    system_topics : multi-dispatch also of retry, system and schedule topics.
+    system_topics : multi-dispatch also of these: a bit each for retry topics, those where messages wait, other ones.
     ext_file_size : units hold addresses in extension files of this size; None: no extension files.
     """
 
     delay_levels: tuple[int, ...] = DELAY_LEVELS
     multi_dispatch: bool = True
     lmq: bool = True
-    system_topics: bool = True
+    system_topics: int = 0b111
     file_size: int = layout.QUEUE_FILE_SIZE
     ext_file_size: int | None = None
 
@@ -72,7 +78,7 @@ def queue_rules(
         delay_levels=options.given(MESSAGE_DELAY_LEVEL) or DELAY_LEVELS,
         multi_dispatch=options.given(MULTI_DISPATCH) is not False,
         lmq=options.given(LMQ) is not False,
-        system_topics=follows(broker, SYSTEM_TOPICS_DISPATCHED),
+        system_topics=sum(follows(broker, rule) << bit for bit, rule in enumerate(_SYSTEM_TOPICS)),
         file_size=options.known(QUEUE_FILE_SIZE) or file_size or QUEUE_FILE_SIZE.default,
         ext_file_size=(options.known(EXT_FILE_SIZE) or ext_file_size or EXT_FILE_SIZE.default) if ext else None,
     )

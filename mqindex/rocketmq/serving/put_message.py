@@ -21,7 +21,6 @@ from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC, QueueRules
 
 _TRANSACTION, _COMMIT = 0xC, 0x8
 _LMQ = "%LMQ%"
-_SYSTEM = ("%RETRY%", "rmq_sys_", SCHEDULE_TOPIC)
 _TREATED = (b"DELAY\x01", b"INNER_MULTI_DISPATCH\x01")  # properties that change a message before it is stored
 
 
@@ -51,6 +50,7 @@ class QueueNumbers:
     ) -> None:
         self._queues = queues
         self._rules = rules
+        self._table = rules.table()
         self._multi_dispatch = multi_dispatch
         self._batch_topics, self._compacted_topics = batch_topics, compacted_topics
         self._next: dict[QueueName, int] = {}
@@ -128,7 +128,7 @@ class QueueNumbers:
         return replace(message, topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=properties)
 
     def _further_queues(self, message: NewMessage) -> list[QueueName]:
-        if not self._multi_dispatch or (not self._rules.system_topics and message.topic.startswith(_SYSTEM)):
+        if not self._multi_dispatch or not self._table.allows_multi_dispatch(message.topic):
             return []
         names = _properties(message, _TREATED[1]).get("INNER_MULTI_DISPATCH", "")
         if not names.strip():

@@ -137,9 +137,18 @@ def of_class(asked: str, name: str, releases: Sequence[str]) -> Question:
     return Question(asked, f"{name} is there", releases, ("class", name), picked="")
 
 
+def dispatched(before: str, after: str, *topics: str) -> Question:
+    """A message of each topic has its offset in a queue of its own beside."""
+    puts = [f"put:{topic}:1:INNER_MULTI_DISPATCH:%LMQ%{topic}:INNER_MULTI_QUEUE_OFFSET:0" for topic in topics]
+    return Question(
+        f"messages of {' and '.join(topics)}, each with its offset in a further queue",
+        ", ".join(f"queue %LMQ%{topic} 0 0 1" for topic in topics), (before, after),
+        ("enableLmq=true", "enableMultiDispatch=true", *puts), "queue %LMQ%", no_files,
+    )  # fmt: skip
+
+
 STORE = "org.apache.rocketmq.store."
 MANAGER = "org.apache.rocketmq.broker."
-MULTI = "INNER_MULTI_DISPATCH:%LMQ%q:INNER_MULTI_QUEUE_OFFSET:0"
 IN_4_9 = ("4.9.7", "5.0.0")
 QUESTIONS = {
     "BACK_TO_MIN": Question(
@@ -228,14 +237,12 @@ QUESTIONS = {
         "a clean end, the first of two log files is bad", WHOLE, ("5.3.1", "5.3.2"), (), LOG,
         bad_second_record,
     ),
+    "RETRY_TOPICS_DISPATCHED": dispatched("5.1.0", "5.1.1", "%RETRY%g"),
     "ROCKSDB": of_class("its class", f"{STORE}RocksDBMessageStore", ("5.1.4", "5.2.0")),
     "ROCKSDB_OF_INDEXES": Question(
         "rocksdbstore/ after a start", "there", ("5.3.3", "5.4.0"), harm=nothing, seen=there("rocksdbstore"),
     ),
-    "SYSTEM_TOPICS_DISPATCHED": Question(
-        "a message of a retry topic that has its offset in a further queue", "queue %LMQ%q 0 0 1", ("5.1.0", "5.1.1"),
-        ("enableLmq=true", "enableMultiDispatch=true", f"put:%RETRY%g:1:{MULTI}"), "queue %LMQ%q ", no_files,
-    ),
+    "SYSTEM_TOPICS_DISPATCHED": dispatched("5.1.4", "5.2.0", "rmq_sys_other"),
     "TAGS_INDEXED": Question(
         "the index of a message with TAGS and without keys", "1 entry", ("5.3.3", "5.4.0"),
         ("put:BBTopic:1:TAGS:t", "stop"), harm=no_files, seen=entries,
@@ -249,6 +256,7 @@ QUESTIONS = {
         "the properties of a message with KEYS k", "6 characters", ("4.9.0", "4.9.1", "5.1.4", "5.2.0"),
         ("properties",), picked="",
     ),
+    "WAITING_TOPICS_DISPATCHED": dispatched("5.1.1", "5.1.3", "SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer"),
     "WAITS_FOR_DISPATCH": Question(
         "a start where the second of three log files is missing", "log 0 192516, does not end",
         ("4.4.0", "4.5.0", *IN_4_9), (), "log |started|does not end", hole,
