@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,15 +12,10 @@ import pytest
 
 from tests.support import spark_daemon
 from tests.support.golden import case
+from tests.support.spark_cluster import isolated_cluster, spark_environment
 
-ROOT = Path(__file__).parents[2]
+__all__ = ["isolated_cluster"]  # a fixture
 CONNECT = bool(os.environ.get("MQINDEX_TEST_CONNECT"))
-
-
-def spark_environment() -> dict[str, str]:
-    """What a process needs so that it and its Spark workers run this interpreter and this checkout, on this machine."""
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path}
 
 
 @pytest.fixture(scope="session")

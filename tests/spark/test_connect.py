@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from tests.spark.conftest import CONNECT, ROOT, spark_environment
+from tests.spark.conftest import CONNECT
+from tests.support.spark_cluster import ROOT, spark_environment
 
 FILES = [
     "test_engine.py",

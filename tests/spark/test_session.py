@@ -17,8 +17,8 @@ import pytest
 from mqindex.errors import RebuildError
 from mqindex.spark import session
 from mqindex.spark.jobs import Job
-from tests.spark.conftest import spark_environment
 from tests.support.small_store import make_small_store
+from tests.support.spark_cluster import spark_environment
 
 
 def java(directory: Path, script: str) -> Path:

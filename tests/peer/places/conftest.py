@@ -8,6 +8,9 @@ import pytest
 
 from tests.peer.maven import PeerError
 from tests.peer.places.servers import S3, Hdfs, Server
+from tests.support.spark_cluster import isolated_cluster
+
+__all__ = ["isolated_cluster"]  # a fixture
 
 
 @pytest.fixture(scope="module", params=[S3, Hdfs], ids=["s3", "hdfs"])
