@@ -10,7 +10,7 @@ import click
 
 from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
-from mqindex.cli.rocketmq.kinds import STORE
+from mqindex.cli.rocketmq.kinds import INDEX_DIR, INDEX_FILE, STORE
 from mqindex.cli.trouble import Trouble
 from mqindex.files.places.place import Place
 
@@ -26,13 +26,18 @@ def kind_of(path: str) -> str | None:
     """The kind of what `path` names; None: none that we know. `FileNotFoundError` where there is nothing."""
     from mqindex.kafka import kinds as kafka  # here: a command that knows the kind does without
 
-    if os.path.isdir(path):
-        return rocketmq_kinds.kind_of_directory(path) or kafka.kind_of_directory(path)
-    return (
-        kafka.kind_of_name(path)
-        or rocketmq_kinds.kind_of_file(path)
-        or (kafka_kinds.SEGMENT if kafka.begins_with_batch(path) else None)
-    )
+    is_directory = os.path.isdir(path)
+    found = kafka.kind_of_directory(path) if is_directory else kafka.kind_of_name(path)
+    if found is not None:
+        return found
+    from mqindex.rocketmq import kinds as rocketmq  # here: a command for Kafka does without
+
+    found = rocketmq.kind_of_directory(path) if is_directory else rocketmq.kind_of_file(path)
+    if found is not None or is_directory:
+        return found
+    from mqindex.rocketmq.index.geometry import is_index_file  # here: it takes numpy
+
+    return INDEX_FILE if is_index_file(path) else kafka_kinds.SEGMENT if kafka.begins_with_batch(path) else None
 
 
 def require_kind(path: str, forced: str | None, *expected: str) -> str:
@@ -52,12 +57,11 @@ def require_kind(path: str, forced: str | None, *expected: str) -> str:
 
 def kind_elsewhere(url: str, forced: str | None) -> str:
     """The kind of a URL, by its last name: an index file, or a directory with them."""
-    if forced not in (None, rocketmq_kinds.INDEX_FILE, rocketmq_kinds.INDEX_DIR):
-        expected = _either((rocketmq_kinds.INDEX_DIR, rocketmq_kinds.INDEX_FILE))
-        raise Trouble(f"{url} is elsewhere: expected {expected}, got --kind {forced}")
-    return forced or (
-        rocketmq_kinds.INDEX_FILE if Place(url.partition("?")[0]).name.isdecimal() else rocketmq_kinds.INDEX_DIR
-    )
+    from mqindex.rocketmq.kinds import number_of
+
+    if forced not in (None, INDEX_FILE, INDEX_DIR):
+        raise Trouble(f"{url} is elsewhere: expected {_either((INDEX_DIR, INDEX_FILE))}, got --kind {forced}")
+    return forced or (INDEX_DIR if number_of(Place(url.partition("?")[0]).name) is None else INDEX_FILE)
 
 
 def require_home(path: str, forced: str | None, *expected: str, options: BrokerOptions | None = None) -> str:
@@ -72,7 +76,7 @@ def require_home(path: str, forced: str | None, *expected: str, options: BrokerO
 
 
 def _may_be_store(path: str, options: BrokerOptions | None) -> bool:
-    from mqindex.rocketmq.store import is_left_of_store  # here: a command for Kafka does without
+    from mqindex.rocketmq.kinds import is_left_of_store  # here: a command for Kafka does without
 
     return options is None or any(value is not None for value in options.rocketmq.values()) or is_left_of_store(path)
 

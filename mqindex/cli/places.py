@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from mqindex.cli.kafka import kinds as kafka_kinds
@@ -18,11 +18,10 @@ from mqindex.cli.kinds import KINDS, kind_of
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.trouble import Trouble
 from mqindex.files.path_relations import around, upwards
-from mqindex.rocketmq.store import COMMON_NAMES, OWN_NAMES, QUEUES, is_part
+from mqindex.rocketmq.kinds import is_anywhere, is_part, is_root, kind_of_directory, names_seen, offset_of
 
 _LOCKS: Final = ("lock", ".lock")
 _BUILT: Final = (".index", ".timeindex", ".txnindex")  # what a partition's directory has that `rebuild` made
-_LOG_DIGITS, _INDEX_DIGITS = 20, 17
 _MOST_LINKS: Final = 40  # as the system follows
 
 
@@ -66,9 +65,9 @@ def _whose(place: str, *, above: bool) -> str | None:
     from mqindex.kafka.partition.log_dir import list_partitions
 
     root, name = os.path.split(place)
-    if is_part(name) and _is_root(root):
+    if is_part(name) and is_root(root):
         return "a part of a store"
-    names = _names(place)
+    names = names_seen(place)
     try:
         if partition_name(place) is not None and is_partition(place) and not all(one.endswith(_BUILT) for one in names):
             return KINDS[kafka_kinds.PARTITION]
@@ -77,47 +76,12 @@ def _whose(place: str, *, above: bool) -> str | None:
         ):
             return KINDS[kafka_kinds.LOG_DIR]
         # A commit log may be in any place; beside its files a broker would stumble over others.
-        of_log = all(_is_log_name(one) or one == "lost+found" or one.startswith(".") for one in names)
-        if names and of_log and rocketmq_kinds.kind_of_directory(place) == rocketmq_kinds.COMMIT_LOG_DIR:
+        of_log = all(offset_of(one) is not None or is_anywhere(one) for one in names)
+        if names and of_log and kind_of_directory(place) == rocketmq_kinds.COMMIT_LOG_DIR:
             return KINDS[rocketmq_kinds.COMMIT_LOG_DIR]
     except OSError:  # not there yet, a file, or not to be listed
         pass
     return None
-
-
-def _is_root(directory: str) -> bool:
-    """Whether it is the root of a store: by two of its names, of which one is no other program's, or by what is in one.
-
-    A directory that is called `index`, or an empty one called `commitlog`, may be anybody's.
-    """
-    names = _names(directory)
-    known = names & (OWN_NAMES | COMMON_NAMES)
-    return (
-        (len(known) > 1 and not known.isdisjoint(OWN_NAMES))
-        or {"checkpoint", "lock"} <= known
-        or any(map(_is_log_name, _names(os.path.join(directory, "commitlog"))))
-        or any(one.isdecimal() and len(one) == _INDEX_DIGITS for one in _names(os.path.join(directory, "index")))
-        or any(
-            one.isdecimal() for queues in names.intersection(QUEUES) for one in _ids(os.path.join(directory, queues))
-        )
-    )
-
-
-def _ids(queues: str) -> Iterator[str]:
-    """The names in the directories of all topics."""
-    return (name for topic in _names(queues) for name in _names(os.path.join(queues, topic)))
-
-
-def _is_log_name(name: str) -> bool:
-    return name.isdecimal() and len(name) == _LOG_DIGITS
-
-
-def _names(directory: str) -> set[str]:
-    """What is in a directory; nothing, where it is none or may not be listed."""
-    try:
-        return set(os.listdir(directory))
-    except OSError:
-        return set()
 
 
 def require_no_broker_file(out: str) -> None:
@@ -127,7 +91,7 @@ def require_no_broker_file(out: str) -> None:
     kind = kind_of(os.path.realpath(out))
     if kind is not None:
         raise Trouble(f"{out}: it is {KINDS[kind]}, which is not overwritten")
-    if any(os.path.basename(way) in _LOCKS or _is_root(os.path.dirname(way)) for way in _ways(out)):
+    if any(os.path.basename(way) in _LOCKS or is_root(os.path.dirname(way)) for way in _ways(out)):
         raise Trouble(f"{out}: it may be a broker's, and is not overwritten; choose another name")
 
 

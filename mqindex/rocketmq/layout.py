@@ -151,7 +151,6 @@ three are zeros:
 
 from __future__ import annotations
 
-import os
 import struct
 from typing import Final, NamedTuple
 
@@ -191,6 +190,7 @@ FIRST_EXT_ADDRESS: Final = -(2**63)  # of an extension's byte 0
 MAX_EXT_ADDRESS: Final = -(2**31) - 1  # a tags code up to here is the address of an extension unit
 BATCH_UNIT_SIZE: Final = 46
 BATCH_FILE_SIZE: Final = 300_000 * BATCH_UNIT_SIZE
+CHECKPOINT_SIZE: Final = 4096
 
 MAX_INDEX_FILE_SIZE: Final = 2**31 - 1  # the broker computes positions in 32 bits
 
@@ -293,13 +293,3 @@ def _positive(name: str, number: int) -> int:
         return whole_number_from(1, name, number)
     except ValueError as error:
         raise GeometryError(str(error)) from None
-
-
-def number_of(name: str | os.PathLike[str]) -> int | None:
-    """The number that a file is named by, in any script's digits as the broker accepts them; None: not a number.
-
-    >>> number_of("store/commitlog/00000000001073741824"), number_of("٠٠٠٧"), number_of("1.bak")
-    (1073741824, 7, None)
-    """
-    digits = name if type(name) is str and name.isdecimal() else os.path.basename(os.fspath(name))
-    return int(digits) if digits.isdecimal() and int(digits) < 2**63 else None

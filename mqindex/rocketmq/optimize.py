@@ -23,7 +23,7 @@ from mqindex.files.backups.exchange import Change, Exchange
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, Value
-from mqindex.rocketmq import layout
+from mqindex.rocketmq import kinds, layout
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.optimized_file import FileTask, KnownFiles, MadeFile, optimize_file
@@ -203,7 +203,7 @@ def _look_at_filter(plan: _Plan) -> KnownFiles:
         return KnownFiles()
     directory = os.path.dirname(plan.paths[0])
     knows = known_files(filter_path(directory), plan.own)
-    beside = tuple(known_of(path for path in stores.index_paths(directory) if path not in plan.paths))
+    beside = tuple(known_of(path for path in kinds.index_paths(directory) if path not in plan.paths))
     times = Counter([*beside, *known_of(plan.paths)])
     full = len(knows) >= FILTER_MOST_FILES
     return KnownFiles(knows, frozenset(one for one, n in times.items() if n > 1 or full) - knows, beside)
@@ -217,8 +217,8 @@ def _files_of(index: str) -> tuple[str, list[str]]:
         return os.path.dirname(index), [index]
     inside = os.path.join(index, "index")
     directory = inside if disk.is_directory(inside) else index
-    paths = stores.index_paths(directory)
-    if not paths and directory == index and stores.is_left_of_store(index):
+    paths = kinds.index_paths(directory)
+    if not paths and directory == index and kinds.is_left_of_store(index):
         raise FileNotFoundError(errno.ENOENT, "the store has no index; `mqindex repair` builds it", inside)
     refuse_other_place(directory, "index", has_files=bool(paths))
     if not paths:
@@ -262,7 +262,7 @@ def _require_elsewhere(order: _Order, directory: str) -> None:
     real = os.path.realpath(directory)
     alone = os.path.basename(real) != "index" and not disk.is_directory(order.index)  # a copy, with anything beside it
     roots = dict.fromkeys(map(os.path.dirname, (directory, real)))  # two, where the index is a link to another disk
-    parts = [place for root in roots if stores.is_left_of_store(root) for place in stores.places_of(root)]
+    parts = [place for root in roots if kinds.is_left_of_store(root) for place in stores.places_of(root)]
     output_place.require_apart(order.out, [order.index if alone else directory, *parts], "the store of the index has")
     output_place.require_new(order.out, overwrite=order.overwrite)
 
@@ -291,7 +291,7 @@ def _weave(item: _Weave) -> _Woven:
     old = [fence_path(place) for place, one in zip(plan.paths, item.made, strict=True) if not one.known]
     old += [filter_path(directory)] if new and not wanted else []
     gone = tuple(os.path.basename(one) for one in old if plan.in_place and disk.exists(one))
-    return _Woven(path, _narrowest(stores.index_paths(directory) or plan.paths), gone, seconds)
+    return _Woven(path, _narrowest(kinds.index_paths(directory) or plan.paths), gone, seconds)
 
 
 def _narrowest(paths: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from mqindex._rules import Broker
 from mqindex.columns.limits import several
 from mqindex.errors import MQIndexError, may_be_a_name, path_of
 from mqindex.report import Value
-from mqindex.rocketmq import layout, settings, store
+from mqindex.rocketmq import kinds, layout, settings
 from mqindex.rocketmq.broker_conf import Config, blamed_on, read_config
 from mqindex.rocketmq.brokers import LOG_IN_PLACES, LOG_IN_ROOT, ROCKSDB, TAGS_INDEXED, broker_of
 from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, SETTINGS, Setting
@@ -250,7 +250,7 @@ def _require_own_log(root: str, log: tuple[str, ...], configured_root: Any) -> N
     elsewhere = [place for place in log if os.path.realpath(place) != os.path.realpath(own)]
     if os.path.realpath(configured_root) == os.path.realpath(root) or len(elsewhere) < len(log):
         return
-    if store.names_in(own) and any(map(store.names_in, elsewhere)):
+    if kinds.names_in(own) and any(map(kinds.names_in, elsewhere)):
         raise ValueError(
             f"storePathCommitLog: {elsewhere[0]} has a log, and {own} another; storePathRootDir is {configured_root}, "
             f"not {root}; commitlog= (--commitlog) says which of them belongs to this store"
@@ -263,7 +263,7 @@ def _places(said: str, values: Mapping[str, Any], broker: Broker) -> list[str]:
     Brokers of 4.9.2 and later 4.9 have an empty directory of the whole name too.
     Source: RocketMQ 4.9.1 and 4.9.2 `CommitLog`, `MultiPathMappedFileQueue`; 4.9.3 `DefaultMessageStore`.
     """
-    if "," in said and broker.does(LOG_IN_PLACES) is None and store.names_in(said):
+    if "," in said and broker.does(LOG_IN_PLACES) is None and kinds.names_in(said):
         raise ValueError(
             f"storePathCommitLog: a broker before {LOG_IN_PLACES.since} has one directory {said}, which has files, "
             "later ones take the comma for the end of a name; broker_version= (--broker-version) says which it is"

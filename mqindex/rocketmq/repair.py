@@ -23,7 +23,7 @@ from mqindex.files.backups.exchange import Change, Exchange, refuse_linked
 from mqindex.files.results import staging
 from mqindex.files.rights import as_owner_of
 from mqindex.report import Finding, RepairReport, left_or_repaired
-from mqindex.rocketmq import catalogue
+from mqindex.rocketmq import catalogue, kinds
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.log_check import Walked
@@ -385,4 +385,4 @@ def _look_at_places(root: str) -> tuple[str, list[str]]:
 
 
 def _written(root: str) -> list[str]:
-    return [os.path.join(root, name) for name in ("index", *stores.QUEUES)]
+    return [os.path.join(root, name) for name in ("index", *kinds.QUEUES)]

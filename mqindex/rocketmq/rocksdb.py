@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Final
 
 from mqindex.errors import FileStateError
-from mqindex.files import disk
 from mqindex.files.reading.regular import reading
-from mqindex.rocketmq import store
+from mqindex.rocketmq.kinds import is_rocksdb, names_in, subdirectories
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.settings import CONFIG_MANAGER, QUEUES_TWICE, STORE_TYPE
 
 _HINT = "mqindex neither reads nor writes them"
-_FILES = re.compile(r"CURRENT|(MANIFEST|OPTIONS)-\d{6,}|\d{6,}\.sst", re.ASCII)
 _CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets")  # in `config/`, of a broker with its queues there
-
-
-def is_rocksdb(directory: str) -> bool:
-    """Whether RocksDB keeps its files there, or what is left of them: any one of them shows it."""
-    names = filter(_FILES.fullmatch, store.names_in(directory)) if disk.is_directory(directory) else ()
-    return any(disk.is_file(os.path.join(directory, name)) for name in names)
 
 
 def manifest_of(directory: str) -> str | None:
@@ -46,7 +37,7 @@ def queues_in_rocksdb(options: StoreOptions) -> str | None:
     if options.queues_in_rocksdb:
         return found or options.consume_queue
     said = options.known(STORE_TYPE) is not None or options.known(QUEUES_TWICE) is not None
-    if has_directories(options.consume_queue) and (said or found is None):
+    if subdirectories(options.consume_queue) and (said or found is None):
         return None  # else they may be what was left when the queues went to RocksDB
     if found is None and not said and options.may_have_rocksdb and any(map(is_rocksdb, _config_homes(options))):
         return options.consume_queue
@@ -75,7 +66,7 @@ def config_databases(options: StoreOptions) -> list[str]:
         homes = []
     else:
         config = os.path.join(options.root, "config")
-        homes = [os.path.join(config, name) for name in store.names_in(config)]
+        homes = [os.path.join(config, name) for name in names_in(config)]
     return list(filter(is_rocksdb, homes))
 
 
@@ -90,11 +81,6 @@ def refuse_queues_in_rocksdb(home: str | None) -> None:
     """`FileStateError` where `queues_in_rocksdb` found any: as files, they would all be empty."""
     if home is not None:
         raise FileStateError("the consume queues of this store are in RocksDB", path=home, hint=_HINT)
-
-
-def has_directories(directory: str) -> bool:
-    """Whether there is any, as of a topic beside RocksDB's files."""
-    return any(disk.is_directory(os.path.join(directory, name)) for name in store.names_in(directory))
 
 
 def _is_v2(options: StoreOptions) -> bool:

@@ -6,34 +6,14 @@ import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from typing import Final
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
 from mqindex.files.rights import is_led_by_another
+from mqindex.rocketmq.kinds import COMMON_NAMES, OWN_NAMES, QUEUES, index_paths, is_left_of_store, is_part, names_in
 
-QUEUES: Final = ("consumequeue", "consumequeue_ext", "batchconsumequeue")
-# Names in a store's root: those that no other program gives, and those that may be anybody's.
-OWN_NAMES: Final = {
-    "commitlog", *QUEUES, "consumequeue_rocksdb", "rocksdbstore", "timerwheel", "timerlog", "epochFileCheckpoint",
-}  # fmt: skip
-COMMON_NAMES: Final = {
-    "index", "config", "checkpoint", "lock", "abort", "abort.bak", "compaction", "transaction", "brokerIdentity",
-    "tiered_index_file",
-}  # fmt: skip
-_BEGINNINGS: Final = ("dledger-", "mqindex-backup-")
-_PARTS = (
-    "commitlog", "consumequeue", "index", "checkpoint", "abort", "abort.bak", "consumequeue_ext", "batchconsumequeue",
-    "consumequeue_rocksdb", "rocksdbstore", "timerwheel", "timerlog",
-    os.path.join("config", "topics.json"), os.path.join("config", "consumerOffset.json"),
-)  # fmt: skip
 _STORE_HAS = "a directory with commitlog/, consumequeue/, index/, checkpoint"
 _LOG_ELSEWHERE = "if the log is elsewhere, give commitlog= (--commitlog)"
-
-
-def is_part(name: str) -> bool:
-    """Whether a name in a store's root is one that brokers give there, or a backup's; every other one is free."""
-    return name in OWN_NAMES or name in COMMON_NAMES or name.startswith(_BEGINNINGS)
 
 
 def places_of(root: str, logs: Iterable[str] = ()) -> list[str]:
@@ -74,17 +54,6 @@ def _links(directory: str, depth: int) -> Iterator[str]:
                 yield entry.path
             if depth and entry.is_dir():
                 yield from _links(entry.path, depth - 1)
-
-
-def strangers(directory: str, digits: int | None = None) -> list[str]:
-    """The names in a directory in which none is a number (of so many digits); [] where one is.
-
-    What file systems put into directories, and hidden names, do not count.
-    """
-    names = names_in(directory)
-    if any(is_number(name) and digits in (None, len(name)) for name in names):
-        return []
-    return [name for name in names if name != "lost+found" and not name.startswith(".")]
 
 
 def was_unclean(root: str) -> bool:
@@ -140,16 +109,6 @@ def _require_free(part: str) -> None:
         lock.require_free(os.path.join(root, "lock"))
 
 
-def index_paths(directory: str) -> list[str]:
-    """The index files of a directory in the broker's load order: by name, numeric names only."""
-    return [path for path in _numbered(directory) if not disk.is_directory(path)]
-
-
-def index_directories(directory: str) -> list[str]:
-    """Directories named as index files are: a broker loads no file after them, one of 5.1 or later does not start."""
-    return [path for path in _numbered(directory) if disk.is_directory(path)]
-
-
 def file_size(path: str) -> int:
     """The length of a listed file; 0 for a link that leads nowhere, which a broker fills with zeros or cannot open."""
     try:
@@ -158,11 +117,6 @@ def file_size(path: str) -> int:
         if os.path.islink(path):
             return 0
         raise
-
-
-def stray_index_names(directory: str) -> list[str]:
-    """Names that the broker logs and skips."""
-    return [name for name in names_in(directory) if not is_number(name)]
 
 
 def require_store(root: str) -> None:
@@ -177,34 +131,3 @@ def require_parts(root: str) -> None:
     """Raise a clear error where a directory has nothing of a store."""
     if not is_left_of_store(root):
         raise BadMagicError("not a store", path=root, expected=_STORE_HAS, got="none of it", hint=_LOG_ELSEWHERE)
-
-
-def is_left_of_store(root: str) -> bool:
-    """Whether a directory has anything that only a store has, however little is left of it."""
-    return any(disk.is_there(os.path.join(root, name)) for name in _PARTS)
-
-
-def are_queues(directory: str) -> bool:
-    """Whether a directory that is called `consumequeue` or so is that of all queues, and no store's root of that name.
-
-    A topic may be called `index` too: what is in its directory are queues, named by numbers.
-    """
-    parts = (os.path.join(directory, name) for name in ("commitlog", "consumequeue", "index"))
-    return not any(disk.is_directory(part) and not any(map(disk.is_directory, _numbered(part))) for part in parts)
-
-
-def _numbered(directory: str) -> list[str]:
-    return [os.path.join(directory, name) for name in names_in(directory) if is_number(name)]
-
-
-def names_in(directory: str) -> list[str]:
-    """All names in a directory, sorted; none where there is no directory."""
-    try:
-        return sorted(os.listdir(directory))
-    except (FileNotFoundError, NotADirectoryError):  # as a broker, which finds no file there
-        return []
-
-
-def is_number(name: str) -> bool:
-    """Whether a broker takes a name for a file's: by Long.parseLong, which takes the decimal digits of any script."""
-    return name.isdecimal() and int(name) < 2**63

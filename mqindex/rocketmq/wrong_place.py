@@ -7,10 +7,9 @@ from typing import Final
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
-from mqindex.rocketmq import store
+from mqindex.rocketmq import kinds
 
 _COMMIT_LOG, _INDEX, _QUEUES, _TABLE = "commitlog", "index", "consumequeue", "queues"
-_DIGITS: Final = {_COMMIT_LOG: 20, _INDEX: None, _QUEUES: 20}
 _SHOWN = 4
 _NAMES: Final = {
     "root": "a store's root",
@@ -32,7 +31,7 @@ def refuse_other_place(directory: str | os.PathLike[str], part: str, *, has_file
     if found == part or (found in ("", "root") and has_files):
         return
     if found == "":
-        refuse_strangers(directory, _NAMES[part], _DIGITS.get(part))
+        refuse_strangers(directory, _NAMES[part], any_number=part in (_INDEX, _TABLE))
         return
     meant = os.path.join(
         root, _QUEUES if part == _TABLE else part, *(("<topic>", "<queueId>") if part == _QUEUES else ())
@@ -45,39 +44,30 @@ def refuse_other_place(directory: str | os.PathLike[str], part: str, *, has_file
     )  # fmt: skip
 
 
-def refuse_strangers(directory: str | os.PathLike[str], name: str, digits: int | None = 20) -> None:
+def refuse_strangers(directory: str | os.PathLike[str], name: str, *, any_number: bool = False) -> None:
     """`BadMagicError` where a directory, which should be `name`, only has entries of another kind."""
-    there = store.strangers(os.fspath(directory), digits)
+    there = kinds.strangers(os.fspath(directory), kinds.number_of if any_number else kinds.offset_of)
     if there:
         more = ", ..." if len(there) > _SHOWN else ""
         raise BadMagicError(
             f"not {name}", path=os.fspath(directory),
-            expected=f"files named by {digits} digits" if digits else "files named by numbers",
+            expected="files named by numbers" if any_number else f"files named by {kinds.OFFSET_DIGITS} digits",
             got=f"other names: {', '.join(there[:_SHOWN])}{more}",
         )  # fmt: skip
 
 
 def _what_it_is(where: str) -> tuple[str, str]:
     """What a directory is by its place in a store, and that store's root; ("", ""): its place does not show it."""
-    for depth, found in ((2, _QUEUES), (1, "topic"), (0, _TABLE)):  # outermost first: a topic may have a part's name
-        above = _above(where, depth)
-        root = os.path.dirname(above)
-        if os.path.basename(above) == _QUEUES and store.is_left_of_store(root) and store.are_queues(above):
-            return found, root
-    if store.is_left_of_store(where):
+    place = kinds.queue_place(where)
+    if place is not None and os.path.basename(place.home) == _QUEUES:
+        found = _TABLE if place.topic is None else "topic" if place.queue_id is None else _QUEUES
+        return found, os.path.dirname(place.home)
+    if kinds.is_left_of_store(where):
         return "root", where
-    name, root = os.path.basename(where), os.path.dirname(where)
-    if name in (_COMMIT_LOG, _INDEX) and store.is_left_of_store(root):
-        return name, root
-    return "", ""
+    root, name = os.path.split(where)
+    return (name, root) if name in (_COMMIT_LOG, _INDEX) and kinds.is_left_of_store(root) else ("", "")
 
 
 def store_around(where: str) -> str:
     """The root of the store that a directory is a part of; "": there seems to be none."""
     return _what_it_is(os.path.abspath(where))[1]
-
-
-def _above(where: str, depth: int) -> str:
-    for _ in range(depth):
-        where = os.path.dirname(where)
-    return where

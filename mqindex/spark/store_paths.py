@@ -13,15 +13,20 @@ from mqindex.errors import BadMagicError, FileStateError, MQIndexError
 from mqindex.files import disk
 from mqindex.kafka.kinds import is_partition
 from mqindex.kafka.partition.survey import partitions_at
-from mqindex.rocketmq.kinds import beginning_of
+from mqindex.rocketmq.kinds import (
+    are_queues,
+    beginning_of,
+    is_index_name,
+    is_left_of_store,
+    is_rocksdb,
+    offset_of,
+    strangers,
+)
 from mqindex.rocketmq.log.dledger import refuse_entries_beside
 from mqindex.rocketmq.pipeline.survey import log_gone_from
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
-from mqindex.rocketmq.rocksdb import is_rocksdb
-from mqindex.rocketmq.store import are_queues, is_left_of_store
 
 LOG, INDEX, QUEUES, BATCH_QUEUES = "commitlog", "index", "consumequeue", "batchconsumequeue"
-_LOG_NAME, _INDEX_NAME = 20, 17  # digits
 _A_LOG = "a store's root directory, or that of a commit log: files named by 20 digits"
 _AN_INDEX = "a store's root directory, or that of index files: names of 17 digits"
 _OF_QUEUES = "a store's root directory, or that of consume queues: consumequeue/"
@@ -31,7 +36,7 @@ def log_directories(paths: Sequence[str]) -> list[str]:
     """The directories of a commit log, from those of stores or of logs; some of several may still be empty."""
     homes = [_log_directory(path, among_others=len(paths) > 1) for path in paths]
     root = next((os.path.dirname(home) for home in homes if _is_called(home, LOG)), None)
-    if root is not None and not any(_log_names(home) for home in homes):
+    if root is not None and not any(map(_log_files, homes)):
         refuse_entries_beside(root)
     gone = None if root is None else log_gone_from(root, homes)
     if gone is not None:
@@ -45,8 +50,7 @@ def log_directories(paths: Sequence[str]) -> list[str]:
 def index_directory(path: str) -> str:
     """The directory of index files, from that or a store's."""
     home = _part(path, [INDEX], _AN_INDEX)[0]
-    names = os.listdir(home)
-    if not (_is_called(home, INDEX) or any(name.isdecimal() and len(name) == _INDEX_NAME for name in names)):
+    if not (_is_called(home, INDEX) or any(map(is_index_name, os.listdir(home)))):
         raise _wrong("no index directory", home, _AN_INDEX)
     return home
 
@@ -65,17 +69,15 @@ def queue_directories(path: str) -> list[str]:
 
 def _log_directory(path: str, *, among_others: bool) -> str:
     home = _part(path, [LOG], _A_LOG)[0]
-    names = [name for name in os.listdir(home) if name != "lost+found" and not name.startswith(".")]
-    files = [os.path.join(home, name) for name in _log_names(home)]
-    if names and not files:
-        raise _wrong("no commit log", home, _A_LOG)
-    if not (_is_called(home, LOG) or (among_others and not names) or any(map(_begins_as_a_log, files))):
+    files = _log_files(home)
+    known = _is_called(home, LOG) or (among_others and not files) or any(map(_begins_as_a_log, files))
+    if strangers(home) or not known:
         raise _wrong("no commit log", home, _A_LOG)
     return home
 
 
-def _log_names(home: str) -> list[str]:
-    return [name for name in os.listdir(home) if name.isdecimal() and len(name) == _LOG_NAME]
+def _log_files(home: str) -> list[str]:
+    return [os.path.join(home, name) for name in os.listdir(home) if offset_of(name) is not None]
 
 
 def _part(path: str, parts: Sequence[str], expected: str) -> list[str]:
@@ -104,11 +106,7 @@ def _begins_as_a_log(path: str) -> bool:
 
 
 def _holds_queues(home: str) -> bool:
-    return any(
-        name.isdecimal() and len(name) == _LOG_NAME
-        for topic, queue_id in list_queues(home)[0]
-        for name in os.listdir(os.path.join(home, topic, str(queue_id)))
-    )
+    return any(_log_files(os.path.join(home, topic, str(queue_id))) for topic, queue_id in list_queues(home)[0])
 
 
 def _wrong(what: str, path: str, expected: str) -> BadMagicError:

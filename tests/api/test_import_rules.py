@@ -38,13 +38,12 @@ LEVELS = {
 }
 INSIDE = {  # the rooms of a room from the bottom to the top; modules without one of their own stand by themselves
     "rocketmq": [
-        {"brokers", "catalogue", "layout", "store", "wrong_place"},
+        {"brokers", "catalogue", "kinds", "layout", "store", "wrong_place"},
         {"broker_conf", "options", "rocksdb", "settings"},
         {"metadata"},
         {"log"},
         {"sidecar"},
         {"index"},
-        {"kinds"},
         {"queue"},
         {"tally"},
         {"pipeline"},

@@ -57,6 +57,14 @@ def test_info_of_a_queue(shell: Shell, basic: Store) -> None:
     assert done.lines[0] == f"{path}: a consume queue"
 
 
+def test_a_directory_that_no_broker_opens_is_not_told_as_a_queue_of_its_number(shell: Shell, basic: Store) -> None:
+    """RocketMQ `DefaultMessageStore.loadConsumeQueue` opens `<topic>/7` for it."""
+    queue = next(path for path in (basic.root / "consumequeue").rglob("0") if path.is_dir())
+    shutil.copytree(queue, queue.parent / "07")
+    done = shell("info", queue.parent / "07", "--json")
+    assert (done.status, '"queue_id"' in done.out) == (0, False)
+
+
 def test_info_of_one_file_of_a_queue(shell: Shell, basic: Store) -> None:
     path = basic.root / "consumequeue" / "BBTopic" / "0" / f"{1000:020d}"
     (info,) = shell("info", path, "--json").json

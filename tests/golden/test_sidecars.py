@@ -159,7 +159,7 @@ def test_sidecars_that_may_not_be_listed_are_a_finding(store: Path, monkeypatch:
     def denied(path: str) -> list[str]:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("mqindex.rocketmq.checks.sidecar_check.store.names_in", denied)
+    monkeypatch.setattr("mqindex.rocketmq.checks.sidecar_check.kinds.names_in", denied)
     (finding,) = check_sidecar(*sidecars_to_check(str(store / "index"), [str(first(store))], CASE.geometry))
     assert (finding.kind, finding.severity) == ("sidecar-unused", "warning")
 

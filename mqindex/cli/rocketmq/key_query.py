@@ -105,7 +105,7 @@ def _other_topics(store: str, topic: str) -> str:
     """The topics that have queues in a store, if this one is not among them; the one that was perhaps meant."""
     from difflib import get_close_matches
 
-    from mqindex.rocketmq.queue.queue_files import subdirectories
+    from mqindex.rocketmq.kinds import subdirectories
 
     there = sorted(os.path.basename(path) for path in subdirectories(os.path.join(store, "consumequeue")))
     if not there or topic in there:
@@ -175,7 +175,7 @@ def _readable(
     directory: str, slots: int | None, entries: int | None, unread: list[str], opened: contextlib.ExitStack
 ) -> list[IndexFile]:
     from mqindex.rocketmq import IndexFile
-    from mqindex.rocketmq.store import index_paths, stray_index_names
+    from mqindex.rocketmq.kinds import index_paths, stray_index_names
 
     for name in stray_index_names(directory):
         say(f"warning: skipped, its name is not a number: {os.path.join(directory, name)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mqindex.cli.trouble import Trouble
-from mqindex.rocketmq.layout import number_of
+from mqindex.rocketmq.kinds import number_of
 
 
 def log_file_extent(path: str) -> tuple[int, int]:

@@ -9,28 +9,25 @@ from typing import TYPE_CHECKING, Any
 from mqindex.cli.formats import Columns
 from mqindex.cli.rocketmq import kinds
 from mqindex.cli.rocketmq.log_files import log_file_extent
+from mqindex.rocketmq.kinds import queue_place
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue
 
 _BLOCK = 1 << 16
 _BATCH = "batchconsumequeue"
-_HOMES = ("consumequeue", "consumequeue_ext", _BATCH)
 
 
 def queue_of(path: str) -> dict[str, Any]:
     """The topic and the queue id in the path of a queue's directory; none if it is not in its place."""
-    above, topic, number = ("", "", *os.path.abspath(path).split(os.sep))[-3:]
-    return {"topic": topic, "queue_id": int(number)} if above in _HOMES and number.isdecimal() else {}
+    place = queue_place(path)
+    return {} if place is None or place.queue_id is None else {"topic": place.topic, "queue_id": place.queue_id}
 
 
 def home_of(path: str) -> tuple[str, str | None]:
     """The directory of all queues, and the topic if `path` is that of one topic."""
-    from mqindex.rocketmq.store import are_queues
-
-    home, topic = os.path.split(os.path.abspath(path))
-    of_topic = os.path.basename(home) in _HOMES and are_queues(home)
-    return (home, topic) if of_topic else (os.path.join(home, topic), None)
+    place = queue_place(path)
+    return (path, None) if place is None else (place.home, place.topic)
 
 
 def is_batch(home: str) -> bool:

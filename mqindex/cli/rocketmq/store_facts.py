@@ -61,7 +61,7 @@ def _header(file: IndexFile) -> Facts:
 def _index_directory(path: str, options: StoreArguments) -> Facts:
     from mqindex.rocketmq import IndexFile
     from mqindex.rocketmq.index.opening import geometry_of
-    from mqindex.rocketmq.store import index_paths, stray_index_names
+    from mqindex.rocketmq.kinds import index_paths, stray_index_names
 
     slots, entries, source = geometry_of(path, options)
     files: list[Facts] = []

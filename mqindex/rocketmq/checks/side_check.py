@@ -19,7 +19,8 @@ from mqindex.rocketmq.brokers import TIMER_OFFSET_CORRECTED, TIMERS
 from mqindex.rocketmq.catalogue import OffsetKinds
 from mqindex.rocketmq.checks.start.config_files import CONFIG_FILES, config_findings, is_there
 from mqindex.rocketmq.checks.start.start_files import is_log_file, listed, message_at, number_of
-from mqindex.rocketmq.metadata.checkpoint import CHECKPOINT_SIZE, LATEST_TIME, Checkpoint
+from mqindex.rocketmq.layout import CHECKPOINT_SIZE
+from mqindex.rocketmq.metadata.checkpoint import LATEST_TIME, Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_names import QueueName

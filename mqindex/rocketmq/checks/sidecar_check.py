@@ -11,7 +11,7 @@ from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding
-from mqindex.rocketmq import catalogue, layout, store
+from mqindex.rocketmq import catalogue, kinds, layout
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE
@@ -35,7 +35,7 @@ def sidecars_to_check(directory: str, index_files: Sequence[str], geometry: tupl
     """A task for each index file that has a fence, one for the filter, and one for all other names there."""
     beside = sidecar_directory(directory)
     try:
-        names = {name for name in store.names_in(beside) if not name.startswith(".")}
+        names = {name for name in kinds.names_in(beside) if not name.startswith(".")}
     except OSError:  # what it holds may not be seen: nor may the filter be opened, which says so
         return [SidecarTask(filter=os.path.join(beside, FILTER))]
     fenced = tuple(path for path in index_files if os.path.basename(fence_path(path)) in names)

@@ -15,7 +15,7 @@ from functools import partial
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.report import Finding
-from mqindex.rocketmq import catalogue, store
+from mqindex.rocketmq import catalogue, kinds
 from mqindex.rocketmq.checks.check import Checked
 from mqindex.rocketmq.checks.diagnosis import Diagnosis, check_files, conclude
 from mqindex.rocketmq.checks.entry_check import EntryRun, EntryStretch
@@ -117,7 +117,7 @@ def _look_again(
     """
     if newest:
         known = walked.survey.index_files
-        there = run_one(engine, store.index_paths, walked.survey.options.index, "look for new index files")
+        there = run_one(engine, kinds.index_paths, walked.survey.options.index, "look for new index files")
         newer = [path for path in there if path not in set(known)]
         doubtful |= {*range(max(len(checked) - 1, 0), len(checked) + len(newer))}
         walked.survey = replace(walked.survey, index_files=(*known, *newer))

@@ -13,8 +13,8 @@ from mqindex.rocketmq.checks.check import structural_finding
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.index.opening import geometry_of
+from mqindex.rocketmq.kinds import index_paths
 from mqindex.rocketmq.options import StoreArguments
-from mqindex.rocketmq.store import index_paths
 
 _Task = tuple[str, int, int]
 _Result = tuple[list[Finding], int]

@@ -15,14 +15,14 @@ from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndex
 from mqindex.files.few_threads import of_each
 from mqindex.files.places.paged_file import AT_ONCE, PAGE, PagedFile
 from mqindex.files.places.place import Place
-from mqindex.rocketmq import layout, store
+from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry
+from mqindex.rocketmq.kinds import number_of, offset_of
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.remote import RemoteFilter, RemoteSidecars, find_remote_sidecars, remote_filter
 
 _DEFAULT: Final = (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
-_LOG_DIGITS = 20
 _MOST_BEFORE = 255  # pages: of a slot with many entries, those before the one that was needed last
 
 
@@ -113,14 +113,14 @@ def _opened(place: Place, keys: RemoteFilter | None) -> tuple[PagedFile, RemoteS
 
 def _index_places(directory: Place) -> list[Place]:
     listed = directory.entries()
-    names = [name for name, found in listed.items() if store.is_number(name) and not found.directory]
+    names = [name for name, found in listed.items() if number_of(name) is not None and not found.directory]
     if not names and "index" in listed:
         hint = f"its index is {directory / 'index'}"
         raise BadMagicError("not an index directory", path=directory.url, got="a store's root", hint=hint)
-    if names and all(len(name) == _LOG_DIGITS for name in names):
+    if names and all(offset_of(name) is not None for name in names):
         raise BadMagicError("not an index directory", path=directory.url, got="files of a commit log or a queue")
     for name in listed:
-        if not store.is_number(name):
+        if number_of(name) is None:
             warnings.warn(f"skipped, its name is not a number: {directory / name}", stacklevel=4)
     places = [directory / name for name in names]
     if places and 0 in (listed[names[-1]].size, places[-1].stat().size):

@@ -168,6 +168,14 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
         return [pair for pair in moved if _fits(file, pair, None) and _has_ends(words, pair[0], header)]
 
 
+def is_index_file(path: str) -> bool:
+    """Whether a file's length and entries fit a geometry: for one whose name and place do not show what it is."""
+    try:
+        return bool(infer([path]))
+    except (MQIndexError, OSError):
+        return False
+
+
 def fits(path: str, geometry: Geometry) -> bool:
     """Whether a file with entries can be of this geometry, by its length and its newest entries."""
     try:

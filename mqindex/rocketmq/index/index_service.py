@@ -24,7 +24,7 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.places.place import place_of, refuse_writing
-from mqindex.rocketmq import layout, store
+from mqindex.rocketmq import kinds, layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile, asked_hashes
 from mqindex.rocketmq.index.names import next_name
@@ -154,7 +154,7 @@ class IndexService(Closable):
             if writable:
                 held.enter_context(store.hold_part(where, "index"))
             else:
-                refuse_other_place(where, "index", has_files=bool(store.index_paths(where)))
+                refuse_other_place(where, "index", has_files=bool(kinds.index_paths(where)))
             paths = _index_paths(where, writable)
             slots, entries = _geometry(paths, *given)
             files = _opened(paths, (slots, entries), writable, held)
@@ -326,9 +326,9 @@ class IndexService(Closable):
 
 
 def _index_paths(where: str, writable: bool) -> list[str]:
-    for name in store.stray_index_names(where):
+    for name in kinds.stray_index_names(where):
         warnings.warn(f"skipped, its name is not a number: {os.path.join(where, name)}", stacklevel=3)
-    paths = store.index_paths(where)
+    paths = kinds.index_paths(where)
     if paths and not writable and os.path.getsize(paths[-1]) == 0:
         warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {paths.pop()}", stacklevel=3)
     return paths

@@ -14,8 +14,8 @@ from mqindex._native.index_file import IndexCore
 from mqindex.errors import FileStateError
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.kinds import INDEX_DIGITS
 
-_DIGITS = 17
 _END = 100_000_000_000_000_000
 
 
@@ -44,7 +44,7 @@ def names_between(previous: str | None, following: str | None, times: Sequence[i
             got=max(end - first, 0),
             hint="rebuild the whole index elsewhere and exchange the directories",
         )
-    return [f"{name:0{_DIGITS}d}" for name in names]
+    return [f"{name:0{INDEX_DIGITS}d}" for name in names]
 
 
 def _lowest(previous: str | None) -> int:
@@ -53,7 +53,7 @@ def _lowest(previous: str | None) -> int:
         return 0
     if not previous.isascii():
         return _END  # the digits of other scripts sort after all of ours
-    digits = previous.ljust(_DIGITS, "0")[:_DIGITS]
+    digits = previous.ljust(INDEX_DIGITS, "0")[:INDEX_DIGITS]
     return int(digits) + (digits <= previous)
 
 
@@ -61,7 +61,7 @@ def _end(following: str | None) -> int:
     """The first number whose 17 digits do not sort before `following`."""
     if following is None or not following.isascii():
         return _END
-    return int(following.ljust(_DIGITS, "0")[:_DIGITS])
+    return int(following.ljust(INDEX_DIGITS, "0")[:INDEX_DIGITS])
 
 
 def _stamp(moment: int) -> int:

@@ -7,9 +7,9 @@ import os
 from mqindex.errors import GeometryError
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
+from mqindex.rocketmq.kinds import index_paths
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM
-from mqindex.rocketmq.store import index_paths
 
 
 def open_index_file(path: str, options: StoreArguments) -> tuple[IndexFile, str]:

@@ -27,11 +27,11 @@ from typing import Final
 from mqindex.errors import FileStateError
 from mqindex.files import disk
 from mqindex.files.reading.regular import reading
+from mqindex.rocketmq.kinds import names_in
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, refuse_other_logs, survey_directories
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.settings import DLEDGER
-from mqindex.rocketmq.store import names_in
 
 _HEAD = struct.Struct(">2i3q4i")
 _MAGICS = range(1, 4)  # the kinds of an entry; a frame has its total_size there, which is more

@@ -16,14 +16,13 @@ from mqindex.files.entries import leads_to_file
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.files.reading.sparse import SparseFile
-from mqindex.rocketmq.layout import number_of
+from mqindex.rocketmq.kinds import offset_of
 
 EMPTY = "an empty file"
 _ELSEWHERE = (
     "the commit log is to be there (storePathCommitLog of a --broker-conf, else commitlog/ of the store); "
     "commitlog= (--commitlog) says where it is"
 )
-_NAME_DIGITS = 20
 _BLOCK = 4096  # bytes
 _HINT = "a log has one; files of two logs are read each by itself, and of two copies the longer one"
 
@@ -132,7 +131,7 @@ def _listed(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile
 
 
 def _take(entry: os.DirEntry[str], found: dict[int, LogFile], skipped: list[Skipped]) -> None:
-    start = number_of(entry.name) if len(entry.name) == _NAME_DIGITS else None
+    start = offset_of(entry.name)
     if start is None or not leads_to_file(entry):
         skipped.append(Skipped(entry.path, "not a file named by 20 digits"))
         return

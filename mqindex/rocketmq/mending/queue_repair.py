@@ -18,6 +18,7 @@ from mqindex.files.backups.exchange import Change
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
+from mqindex.rocketmq.kinds import names_in
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.pipeline import queue_stages
 from mqindex.rocketmq.pipeline.builds import require_room
@@ -25,7 +26,6 @@ from mqindex.rocketmq.pipeline.queue_splits import assign_queues, queue_space
 from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueBatch
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, LogRange, cut, extract
 from mqindex.rocketmq.queue.queue_names import QueueName
-from mqindex.rocketmq.store import names_in
 
 _STRAY = "stray-queue-file"
 _MAX_LISTED = 20

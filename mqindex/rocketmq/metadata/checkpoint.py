@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from mqindex.errors import path_of
 from mqindex.files.reading.regular import reading
+from mqindex.rocketmq.layout import CHECKPOINT_SIZE
 
-CHECKPOINT_SIZE = 4096
 LATEST_TIME = 1 << 47  # ms, in the year 6429; what is more is garbage
 _FIELDS = struct.Struct(">6q")
 

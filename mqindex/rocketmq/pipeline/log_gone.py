@@ -15,7 +15,7 @@ from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
-from mqindex.rocketmq import catalogue, store
+from mqindex.rocketmq import catalogue, kinds, store
 from mqindex.rocketmq.index.geometry import candidates
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE, IndexHeader
@@ -119,15 +119,7 @@ def _first_units(options: StoreOptions, unread: list[OSError] | None = None) -> 
 def _empty_shares(options: StoreOptions) -> list[str]:
     """The directories without a file, of a log that has several."""
     several = options.commitlog if len(options.commitlog) > 1 else ()
-    return [directory for directory in several if not _has_files(directory)]
-
-
-def _has_files(directory: str) -> bool:
-    try:
-        with os.scandir(directory) as entries:
-            return any(entry.name.isdecimal() for entry in entries)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+    return [directory for directory in several if not kinds.numbered(directory)]
 
 
 def _witnesses(options: StoreOptions) -> Iterator[str]:
@@ -138,7 +130,7 @@ def _witnesses(options: StoreOptions) -> Iterator[str]:
 
 def _indexed(options: StoreOptions, unread: list[OSError] | None = None) -> Iterator[tuple[str, int]]:
     """Index files with entries, and the phy offset of the last one as the header says it."""
-    for path in store.index_paths(options.index):
+    for path in kinds.index_paths(options.index):
         if disk.is_file(path):
             head = _head(path, INDEX_HEADER_SIZE, unread)
             if len(head) == INDEX_HEADER_SIZE and (header := IndexHeader.from_bytes(head)).index_count > 1:

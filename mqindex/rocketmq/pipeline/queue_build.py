@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import encode_units
 from mqindex.files import disk
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.kinds import name_at
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 from mqindex.rocketmq.queue.old_queue import BLANK_UNIT, OldQueue
 from mqindex.rocketmq.queue.queue_rules import QueueRules
@@ -57,7 +58,7 @@ class PlacedFile:
         return fd
 
     def _path(self, start: int) -> str:
-        return os.path.join(self.directory, f"{start:020d}")
+        return os.path.join(self.directory, name_at(start))
 
     def reset(self) -> None:
         """Forget everything written."""

@@ -16,7 +16,7 @@ from mqindex._rules import Broker
 from mqindex.errors import FileStateError, GeometryError
 from mqindex.files import disk, lock
 from mqindex.report import Finding, Report, Value
-from mqindex.rocketmq import catalogue, layout, store
+from mqindex.rocketmq import catalogue, kinds, layout, store
 from mqindex.rocketmq.brokers import TAGS_INDEXED
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger, refuse_entries_after
@@ -37,7 +37,6 @@ from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM
 
 _INFERRED = "inferred"
 _SAMPLE_BYTES = 1 << 18
-_NAME_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def _survey(options: StoreOptions) -> Survey:
     gone = find_log_gone(options, files, spans)
     if gone is not None and not spans:
         refuse_entries_after(options, first_phy_offsets(options))
-    index_files, directories = store.index_paths(options.index), store.index_directories(options.index)
+    index_files, directories = kinds.index_paths(options.index), kinds.index_directories(options.index)
     with options.blaming(GeometryError, MAX_HASH_SLOT_NUM, MAX_INDEX_NUM):
         chosen, known = _geometry(options, index_files)
     traces = log_traces(spans)
@@ -264,11 +263,11 @@ def _log_files(options: StoreOptions) -> tuple[list[LogFile], list[Skipped]]:
             store.require_parts(options.root)
             raise
         return [], []
-    if not files and any(_is_stranger(os.path.basename(one.path)) for one in skipped):
+    if not files and any(map(kinds.strangers, directories)):
         raise FileStateError(
             "no file of a commit log",
             path=directories[0],
-            expected=f"names of {_NAME_DIGITS} digits",
+            expected=f"names of {kinds.OFFSET_DIGITS} digits",
             hint="give the directory that holds them: commitlog= (--commitlog)",
         )
     return files, skipped
@@ -278,11 +277,6 @@ def _emptied(files: list[LogFile], skipped: list[Skipped]) -> tuple[str, ...]:
     """A broker makes the newest file empty, and cuts none: what those before it held is lost."""
     last = files[-1].start if files else 0
     return tuple(one.path for one in skipped if one.reason == EMPTY and int(os.path.basename(one.path)) < last)
-
-
-def _is_stranger(name: str) -> bool:
-    """Whether a name is neither an empty file of a log nor what a file system puts into every directory."""
-    return len(name) != _NAME_DIGITS and name != "lost+found" and not name.startswith(".")
 
 
 def _spans(files: list[LogFile]) -> tuple[LogSpan, ...]:
@@ -314,7 +308,7 @@ def _no_directories(options: StoreOptions) -> list[Finding]:
 
 
 def _strays(directory: str) -> list[Finding]:
-    names = store.stray_index_names(directory)
+    names = kinds.stray_index_names(directory)
     return [catalogue.STRAY_FILE.finding(os.path.join(directory, name)) for name in names]
 
 

@@ -16,7 +16,8 @@ from mqindex.files.entries import leads_to_directory
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.sync_trust import SyncTrust
-from mqindex.rocketmq import store
+from mqindex.rocketmq import kinds, store
+from mqindex.rocketmq.kinds import is_rocksdb
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
@@ -24,12 +25,11 @@ from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_files import UnitFiles, file_size_of, given_file_size, list_queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, given_queue, name_problem
 from mqindex.rocketmq.queue.queue_units import QueueBounds, bounds_of_files
-from mqindex.rocketmq.rocksdb import is_rocksdb, refuse_queues_in_rocksdb
+from mqindex.rocketmq.rocksdb import refuse_queues_in_rocksdb
 from mqindex.rocketmq.wrong_place import refuse_other_place
 
 _OPEN_MAPS = 256  # of all queues together: a process may have 1024 files open
-_SCRAP = r"\.mqindex-[0-9]{20}"
-_NAME_DIGITS = 20  # of a queue's files
+_SCRAP = rf"\.mqindex-[0-9]{{{kinds.OFFSET_DIGITS}}}"
 _SIZE_FROM = 64  # queues read to find the size of files
 
 
@@ -263,7 +263,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
 def _has_queues(directory: str) -> bool:
     """Whether there is a queue, also an empty one, and no directory of another kind that is named by a number."""
     return any(
-        queue.name.isdecimal() and not store.strangers(queue.path, _NAME_DIGITS)
+        kinds.queue_id_of(queue.name) is not None and not kinds.strangers(queue.path)
         for topic in _directories(directory, [])
         for queue in _directories(topic.path, [])
     )
@@ -275,9 +275,9 @@ def list_queues(directory: str) -> tuple[list[QueueName], list[Skipped]]:
     skipped: list[Skipped] = []
     for topic in _directories(directory, skipped):
         for entry in _directories(topic.path, skipped):
-            number = entry.name
-            if number.isascii() and number.isdecimal() and str(int(number)) == number and int(number) < 2**31:
-                found.append((topic.name, int(number)))
+            queue_id = kinds.queue_id_of(entry.name)
+            if queue_id is not None:
+                found.append((topic.name, queue_id))
             else:
                 skipped.append(Skipped(entry.path, "not a directory named by a queue id"))
     return sorted(found), skipped

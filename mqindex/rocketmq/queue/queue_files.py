@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from mqindex._native.numbers import whole_number
 from mqindex.errors import TruncatedFileError
-from mqindex.files.entries import leads_to_directory, leads_to_file
+from mqindex.files.entries import leads_to_file
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.sparse import SparseFile
+from mqindex.rocketmq.kinds import name_at, offset_of, subdirectories
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, numbered_files
 
-_NAME_DIGITS = 20
 _FOLLOW_FROM = 3  # the broker looks for a queue's end in its last three files
 
 
@@ -32,17 +32,8 @@ def queue_file_paths(directory: str) -> Iterator[str]:
         for queue in subdirectories(topic):
             with os.scandir(queue) as entries:
                 for entry in entries:
-                    if len(entry.name) >= _NAME_DIGITS and entry.name.isdecimal() and leads_to_file(entry):
+                    if offset_of(entry.name) is not None and leads_to_file(entry):
                         yield entry.path
-
-
-def subdirectories(directory: str) -> list[str]:
-    """The directories in a directory; none where it does not exist."""
-    try:
-        with os.scandir(directory) as entries:
-            return [entry.path for entry in entries if leads_to_directory(entry)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile], list[Skipped]]:
@@ -212,4 +203,4 @@ class UnitFiles:
 
     def path_of(self, start: int) -> str:
         """The path of the file that starts at byte `start` of the queue."""
-        return os.path.join(self.directory, f"{start:020d}")
+        return os.path.join(self.directory, name_at(start))

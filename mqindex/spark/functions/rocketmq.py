@@ -21,9 +21,9 @@ from mqindex.columns.keys import text_of
 from mqindex.columns.limits import whole_count, whole_number_from
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.kinds import index_paths
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.expiry import read_again
-from mqindex.rocketmq.store import index_paths
 from mqindex.spark.functions.column_functions import by_value, column_function, files_state, register_function
 from mqindex.spark.functions.kafka import register_kafka_functions
 from mqindex.spark.geometry_named import BY_ARGUMENTS, BY_SQL, geometry_named

@@ -21,6 +21,7 @@ from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, lost_stre
 from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.queues.queue_check import QueueCheck, ReadQueue
 from mqindex.rocketmq.checks.queues.unit_check import QueueRun
+from mqindex.rocketmq.kinds import is_rocksdb
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.metadata.topic_configs import TopicTable, read_topic_table
@@ -31,7 +32,7 @@ from mqindex.rocketmq.pipeline.surveys.queue_survey import queues_elsewhere
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
-from mqindex.rocketmq.rocksdb import config_in_rocksdb, is_rocksdb
+from mqindex.rocketmq.rocksdb import config_in_rocksdb
 from mqindex.rocketmq.settings import MULTI_DISPATCH
 
 

@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 
 from mqindex.errors import FormatError
 from mqindex.report import Finding
-from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq import catalogue, kinds
 from mqindex.rocketmq.checks.start.start_files import Entry, listed
+from mqindex.rocketmq.kinds import subdirectories
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.queue.queue_files import subdirectories
 from mqindex.rocketmq.settings import COMPACTION
 
 _LOG, _QUEUES = "compactionLog", "compactionCq"
@@ -127,7 +127,7 @@ def _remedy(stray: Entry, log: Sequence[Entry], units: Sequence[Entry], queue: s
 
 
 def _is_stray(one: Entry) -> bool:
-    return layout.number_of(one.name) is None
+    return kinds.number_of(one.name) is None
 
 
 def _names(files: Sequence[Entry]) -> set[str]:

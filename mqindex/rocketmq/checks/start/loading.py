@@ -13,7 +13,7 @@ from mqindex._rules import Broker, Rule
 from mqindex._words import plural
 from mqindex.rocketmq.brokers import DIRECTORIES_STOP, EMPTY_FILES_STOP, EVERY, LENGTHS_COMPARED
 from mqindex.rocketmq.checks.start.start_files import Entry
-from mqindex.rocketmq.layout import number_of
+from mqindex.rocketmq.kinds import number_of
 
 
 class Refused(NamedTuple):

@@ -34,14 +34,13 @@ from mqindex.rocketmq.checks.start.start_files import (
     message_at,
     number_of,
 )
+from mqindex.rocketmq.kinds import is_rocksdb, subdirectories
 from mqindex.rocketmq.log.log_recovery import RECOVERED_FILES
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.batch.batch_consume_queue import BatchConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
-from mqindex.rocketmq.queue.queue_files import subdirectories
-from mqindex.rocketmq.rocksdb import is_rocksdb
 from mqindex.rocketmq.settings import (
     ACCELERATED_RECOVERY,
     CONTROLLER_MODE,

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from mqindex.files import disk
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.kinds import is_rocksdb
 from mqindex.rocketmq.pipeline.survey import Survey
-from mqindex.rocketmq.rocksdb import config_databases, is_rocksdb, manifest_of
+from mqindex.rocketmq.rocksdb import config_databases, manifest_of
 
 _NOT_READ = "a RocksDB database, which mqindex does not read"
 

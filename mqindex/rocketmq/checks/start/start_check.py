@@ -17,7 +17,7 @@ from mqindex._words import plural
 from mqindex.files.reading.regular import reading
 from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding
-from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq import catalogue, kinds, layout
 from mqindex.rocketmq.brokers import (
     COMPACTION,
     INDEX_FILES_REQUIRED,
@@ -169,7 +169,7 @@ class _Look(LoadLook):
 
         A broker that starts nevertheless loads none after the directory, and deletes none of them.
         """
-        entries = [one for one in listed([self._options.index]) if layout.number_of(one.name) is not None]
+        entries = [one for one in listed([self._options.index]) if kinds.number_of(one.name) is not None]
         for one in entries:
             if one.directory:
                 self._stop_where(INDEX_FILES_REQUIRED, one.path, "a directory")

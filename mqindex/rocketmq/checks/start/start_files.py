@@ -16,7 +16,7 @@ from mqindex.errors import MQIndexError
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
-from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq import catalogue, kinds, layout
 from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
@@ -59,12 +59,12 @@ def _entry(found: os.DirEntry[str]) -> Entry | None:
 
 def is_log_file(one: Entry) -> bool:
     """By its name."""
-    return not one.directory and len(one.name) == 20 and layout.number_of(one.name) is not None
+    return not one.directory and kinds.offset_of(one.name) is not None
 
 
 def number_of(one: Entry) -> int:
     """Where a log file begins."""
-    return layout.number_of(one.name) or 0
+    return kinds.number_of(one.name) or 0
 
 
 def log_file_size(entries: Sequence[Entry]) -> int | None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from mqindex._words import plural
 from mqindex.files import disk
 from mqindex.report import Finding
-from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq import catalogue, kinds
 from mqindex.rocketmq.checks.start.config_files import no_config_directory
 from mqindex.rocketmq.checks.start.start_files import NO_FILE, Entry, listed, log_file_size, not_a_file
 from mqindex.rocketmq.options import StoreOptions
@@ -63,7 +63,7 @@ def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
             finding = catalogue.TIMER_LOG_LENGTH.finding(one.path, expected=size, got=one.size)
             unless = None if known else f"unless {TIMER_LOG_FILE_SIZE.name} is {one.size}"
             yield TimerFault(one.path, _length(one, size), unless, finding)
-        elif layout.number_of(one.name) is None:
+        elif kinds.number_of(one.name) is None:
             finding = catalogue.TIMER_LOG_STRAY.finding(one.path, expected="20 digits", got=one.name)
             yield TimerFault(one.path, "not named by a number", None, finding)
 

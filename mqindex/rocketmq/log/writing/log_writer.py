@@ -21,6 +21,7 @@ from mqindex.files.fork_lock import new_lock
 from mqindex.files.results.staging import scratch
 from mqindex.files.results.whole_file import appearing
 from mqindex.files.tmpfile import link_into_place, open_nameless
+from mqindex.rocketmq.kinds import name_at
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_recovery import zero_range
@@ -212,7 +213,7 @@ class LogWriter(Closable):
                 "the offsets of a log end at 2^63", expected=2**63 - 1 - self.file_size, got=self._start
             )
         directory = self._directory_of(self._start)
-        path = os.path.join(directory, f"{self._start:020d}")
+        path = os.path.join(directory, name_at(self._start))
         if not self._place_spare(path):
             disk.make_directories(directory, inherit=True)
             self._unsynced = directory  # a writer to the file syncs the directory first

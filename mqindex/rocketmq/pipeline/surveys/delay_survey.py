@@ -19,10 +19,10 @@ from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.expiry import was_deleted
 from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.queue.queue_files import queue_files
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC
 
 _SAMPLE = 16  # units at an end of a queue that are read
-_NAME_DIGITS = 20
 _MOST_LEVELS = 100
 _UNKNOWN = 1000  # ms, the broker's delay for a level that it does not know
 
@@ -73,12 +73,12 @@ def _delay(directory: str, level: int, log: CommitLog) -> int | None:
 
 def _units(directory: str) -> Iterator[tuple[int, int, int]]:
     """phy_offset, size and tags_code at the beginning of a queue's first file, and at the end of its last one."""
-    names = sorted(name for name in os.listdir(directory) if len(name) == _NAME_DIGITS and name.isdecimal())
-    for name in names[:1]:
-        with reading(os.path.join(directory, name)) as file:
+    files, _ = queue_files(directory, QUEUE_UNIT_SIZE)
+    for one in files[:1]:
+        with reading(one.path) as file:
             yield from _units_from(file, 0)
-    for name in names[-1:]:
-        with reading(os.path.join(directory, name)) as file:
+    for one in files[-1:]:
+        with reading(one.path) as file:
             yield from _units_from(file, max(_end(file) - _SAMPLE, 0))
 
 

@@ -11,13 +11,14 @@ from mqindex._rules import Broker
 from mqindex.errors import FormatError
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq.kinds import is_rocksdb, subdirectories
 from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.queue_stages import BatchTopics
 from mqindex.rocketmq.pipeline.surveys.delay_survey import delay_levels, seen_delays
-from mqindex.rocketmq.queue.queue_files import queue_file_paths, subdirectories
+from mqindex.rocketmq.queue.queue_files import queue_file_paths
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC, QueueRules, queue_rules
-from mqindex.rocketmq.rocksdb import config_in_rocksdb, has_directories, is_rocksdb, queues_in_rocksdb
+from mqindex.rocketmq.rocksdb import config_in_rocksdb, queues_in_rocksdb
 from mqindex.rocketmq.settings import BATCH_FILE_SIZE, EXT_FILE_SIZE, MESSAGE_DELAY_LEVEL, QUEUE_FILE_SIZE, Setting
 
 _QUEUE_TYPE, _BATCH = "queue.type", "BatchCQ"
@@ -97,7 +98,7 @@ def survey_queues(
 
 def queues_elsewhere(rocksdb: str) -> Finding:
     """No queue is read or written."""
-    both = is_rocksdb(rocksdb) and has_directories(rocksdb)
+    both = is_rocksdb(rocksdb) and bool(subdirectories(rocksdb))
     return (catalogue.QUEUES_PERHAPS_ELSEWHERE if both else catalogue.QUEUES_ELSEWHERE).finding(rocksdb)
 
 
