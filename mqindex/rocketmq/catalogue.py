@@ -122,7 +122,7 @@ NOT_A_DIRECTORY = Kind("not-a-directory", "error",
 
 LOG_DAMAGE: Final[Mapping[str, Kind]] = {
     name: Kind(
-        f"log-{name}", "error", meaning, f"the log is damaged here; reading continued at {{resumed}}; {_RESTORE}"
+        f"log-{name}", "error", meaning, f"{{stretch}}; {_RESTORE}"
     )
     for name, meaning in {
         "bad-magic": "A record of the log has no magic code: the log is damaged there.",
@@ -158,7 +158,7 @@ LOG_FILE_MISSING_AT_END = replace(LOG_FILE_MISSING,
          "without one, move the file that the broker made in advance elsewhere: {next}", stops_start=True)
 FRAMES_AFTER_LOG_END = Kind("frames-behind-log-end", "warning",
     "Complete records follow the first bad one of the last file; no broker indexes them.",
-    "the record here is bad: a broker cuts the log here and never indexes them; compare the log with a replica first")
+    "{stretch}: a broker cuts the log here and never indexes them; compare the log with a replica first")
 STALE_BYTES_AFTER_LOG_END = Kind("stale-bytes-behind-log-end", "info",
     "Old bytes follow the log's end; new messages overwrite them.")
 LOG_EXPIRED_MEANWHILE = Kind("log-expired-meanwhile", "info",

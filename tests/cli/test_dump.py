@@ -205,7 +205,7 @@ def test_messages_behind_the_end_of_a_log_are_counted(shell: Shell, basic: Store
         file.write(b"\x7f\0\0\1")
     done = shell("dump", basic.root / "commitlog", "--json")
     assert done.status == 1
-    assert f"the log ends here, and {len(newest) - 6} complete frames after it" in done.err
+    assert f"the log ends here, and {len(newest) - 6} complete frames behind its end are not read" in done.err
     assert done.json[-2]["phy_offset"] == newest[4]["phyOffset"]
 
 

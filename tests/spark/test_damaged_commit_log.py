@@ -14,7 +14,7 @@ from mqindex.rocketmq import CommitLog
 from mqindex.spark.sources.commitlog_ranges import COLUMNS
 from mqindex.spark.sources.commitlog_stream import LogStreamReader
 from mqindex.spark.sources.rocketmq_commitlog import _LogReader
-from tests.unit.test_commit_log import write
+from tests.unit.test_commit_log import FILE_SIZE, write
 
 OFFSET = StructType([StructField("phy_offset", LongType())])
 
@@ -54,8 +54,19 @@ def test_damage_fails_the_query_or_is_said(
     with caplog.at_level(logging.WARNING):
         left = reading(path, failOnDataLoss="false")
     assert victim not in left and after in left
-    said = f"from phy offset {victim} to {after}, {after - victim} bytes left out"
+    said = f"from phy offset {victim} to {after}, {after - victim} bytes"
     assert said in caplog.text
     with CommitLog.open(path) as log:
         assert [row for batch in log.scan() for row in batch["phy_offset"].tolist()] == left
         assert said in str(log.damage[0])
+
+
+@pytest.mark.parametrize("reading", [read, streamed])
+def test_frames_behind_the_logs_end_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture, reading: Any) -> None:
+    """They are no part of the log, so no query fails; they were left out without a word."""
+    writer = write(tmp_path)
+    last = [at for at, _ in writer.frames if at >= writer.position // FILE_SIZE * FILE_SIZE]
+    writer.overwrite(last[1] + 28, b"\xff")
+    with caplog.at_level(logging.WARNING):
+        assert max(reading(str(tmp_path))) == last[0]
+    assert f"and {len(last) - 2} complete frames behind its end are not read" in caplog.text

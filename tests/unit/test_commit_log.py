@@ -283,10 +283,10 @@ def test_damage_in_an_earlier_file_is_recorded_once_and_passed_over(tmp_path: Pa
     with CommitLog.open(tmp_path) as log:
         for _ in range(2):
             assert column(log, "phy_offset") == [at for at, _ in writer.frames if at != victim]
-        ((path, at, following, reason),) = log.damage
-        assert (path, at, following) == (str(writer.path(0)), victim, victim + size)
-        assert reason.startswith("bad-magic in magic_code: expected 0xDAA320A7") and "got 0x00000000" in reason
-        assert f"from phy offset {victim} to {victim + size}" in str(log.damage[0])
+        (one,) = log.damage
+        assert (one.path, one.at, one.stop, one.kind) == (str(writer.path(0)), victim, victim + size, "bad-magic")
+        assert "magic_code" in str(one) and "expected 0xDAA320A7" in str(one) and "got 0x00000000" in str(one)
+        assert f"from phy offset {victim} to {victim + size}, {size} bytes" in str(one)
 
 
 def test_bad_record_in_the_last_file_is_the_end(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_bad_record_in_the_last_file_is_the_end(tmp_path: Path) -> None:
         assert column(log, "phy_offset")[-1] == [at for at, _ in writer.frames if at < victim][-1]
         (said,) = log.damage
         assert (log.max_phy_offset, said.at) == (victim, victim)
-        assert "the log ends here, and" in said.reason
+        assert "the log ends here, and" in str(said) and said.behind
 
 
 def test_checksums_are_compared_in_the_last_file_always_in_the_others_if_asked(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_checksums_are_compared_in_the_last_file_always_in_the_others_if_asked(t
         assert [stretch.at for stretch in log.damage] == [starts[38]]
         assert column(log, "phy_offset", check_crc=True) == [*starts[:7], *starts[8:38]]
         assert sorted(stretch.at for stretch in log.damage) == [starts[7], starts[38]]
-        assert log.damage[0].reason.startswith("bad-crc in body_crc")
+        assert (log.damage[0].kind, log.damage[0].field) == ("bad-crc", "body_crc")
 
 
 def test_end_of_a_log_whose_last_file_is_full(tmp_path: Path) -> None:

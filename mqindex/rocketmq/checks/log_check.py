@@ -24,7 +24,8 @@ from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStret
 from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, needs_again
 from mqindex.rocketmq.checks.queues.unit_check import ExtReader, QueueRun, UnitCheck
 from mqindex.rocketmq.checks.waiting import Waiting
-from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan
+from mqindex.rocketmq.log.damage import Damage
+from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
 from mqindex.rocketmq.log.message import fault_error
 from mqindex.rocketmq.pipeline.log_end import find_after_end
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
@@ -133,8 +134,8 @@ def walk_log(
 def _frames_end(stop: int, walk: Stitched[LogRun]) -> int:
     """Where the log ends; without a fault, after a frame that begins before `stop`: somebody is writing the log."""
     if walk.fault is not None:
-        return walk.fault.at
-    return max((run.end for run in walk.runs if run.end is not None), default=stop)
+        return walk.fault
+    return max((run.end for run in walk.runs), default=stop)
 
 
 def _checks(
@@ -212,7 +213,7 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
 def _first_message(walk: FileWalk, first: int) -> int:
     """Where damage at the split's begin ends; `first`: where there is none."""
     for damage in walk.damage:
-        if damage.at == first and damage.stop is not None:
+        if damage.at == first:
             first = damage.stop
     return min(first, walk.last_message)
 

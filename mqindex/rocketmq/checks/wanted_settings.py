@@ -143,11 +143,11 @@ def _tags_matter(split: Split) -> bool:
         return False
     with log:
         start = split.span.file_start
-        at: int | None = find_frame(log.map, start, split.start, split.stop) if split.resync else split.start
-        while at is not None and 0 <= at < split.stop:
+        at = find_frame(log.map, start, split.start, split.stop) if split.resync else split.start
+        while 0 <= at < split.stop:
             stop = min(at + _STEP, split.stop)
             walks = [drained(FileWalk(log, split.span, at, stop, tags=tags)) for tags in (NO_TAGS, ALL_TAGS)]
             if walks[0].entries != walks[1].entries:
                 return True
-            at = walks[0].end if walks[0].fault is None else None
+            at = walks[0].end if walks[0].fault is None else -1
     return False

@@ -170,7 +170,7 @@ def coverage_of(report: Report, diagnosis: StoreDiagnosis, *, left_out: frozense
         overlaps=tuple(_overlaps(diagnosis))[:_LISTED],
         queues=queues,
         missing_units=sum(one.missing for one in queues or ()),
-        damaged=tuple(_damaged(diagnosis, end))[:_LISTED],
+        damaged=tuple(_damaged(diagnosis))[:_LISTED],
         stale=tuple(_stale(report.findings))[:_LISTED],
     )
 
@@ -222,7 +222,7 @@ def _stretches(runs: Iterable[LogRun], left_out: frozenset[str]) -> Iterable[Que
         missing = sum(one.absent for one in queues)
         yield QueueStretch(
             begin=run.first,
-            end=run.first if run.end is None else run.end,
+            end=run.end,
             units=sum(one.units for one in queues),
             missing=missing,
             wrong=sum(one.wrong for one in queues),
@@ -261,12 +261,10 @@ def _joined(one: QueueStretch, two: QueueStretch | None = None) -> QueueStretch:
     )
 
 
-def _damaged(diagnosis: StoreDiagnosis, end: int) -> Iterable[Damaged]:
-    spans = diagnosis.walked.survey.spans
-    ends = {span.path: span.stop for span in spans}
+def _damaged(diagnosis: StoreDiagnosis) -> Iterable[Damaged]:
     for one in diagnosis.walked.damage:
-        yield Damaged(one.at, ends.get(one.path, end) if one.stop is None else one.stop, one.kind)
-    for before, after in pairwise(spans):
+        yield Damaged(one.at, one.stop, one.kind)
+    for before, after in pairwise(diagnosis.walked.survey.spans):
         if before.stop < after.file_start:
             yield Damaged(before.stop, after.file_start, catalogue.LOG_FILE_MISSING.name)
 

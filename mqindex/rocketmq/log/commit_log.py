@@ -20,12 +20,13 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.broker_conf import Config
+from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, last_file_with_frames
 from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
-from mqindex.rocketmq.log.log_scan import DamagedStretch, end_of_file, require_whole, scan_file
+from mqindex.rocketmq.log.log_scan import end_of_file, require_whole, scan_file
 from mqindex.rocketmq.log.message import Message, read_message
 from mqindex.rocketmq.log.message_columns import MessageColumns
 from mqindex.rocketmq.log.writing.log_appender import AppendMessagesResult, LogAppender
@@ -48,7 +49,7 @@ class CommitLog(Closable):
     ----------
     files : list of LogFile (path, start, size), by start.
     skipped : list of Skipped (path, reason): what else is in the directories.
-    damage : list of DamagedStretch (path, at, next, reason) that the scans so far have met.
+    damage : list of Damage (path, at, stop, kind, ...) that the scans so far have met.
     expired : list of LogFile: the oldest files, those that a broker deleted before a scan came to them.
 
     Notes
@@ -73,12 +74,13 @@ class CommitLog(Closable):
     def __init__(self, files: Sequence[LogFile], skipped: Sequence[Skipped] = ()) -> None:
         self.files = list(files)
         self.skipped = list(skipped)
-        self.damage: list[DamagedStretch] = []
+        self.damage: list[Damage] = []
         self.expired: list[LogFile] = []
         self._starts = [file.start for file in files]
         self._maps = FileMaps("commit log")
         self._last: int | None = None
         self._end: int | None = None
+        self._good = 0  # up to there every record is known to be good
         self._appender: LogAppender | None = None
         self._near = _NOWHERE  # start, stop, map and path of the file that was read last, and until when it counts
 
@@ -186,7 +188,7 @@ class CommitLog(Closable):
         if self._end is None:
             last = self._last_file()
             self._require_open()
-            self._end = self.min_phy_offset if last < 0 else end_of_file(self.files[last])
+            self._end = self._good = self.min_phy_offset if last < 0 else end_of_file(self.files[last])
         return self._end
 
     def scan(
@@ -202,6 +204,7 @@ class CommitLog(Closable):
         Parameters
         ----------
         start, stop : int or None; None: the log's begin and end. A start inside a message leaves that message out.
+            Behind the log's end are no messages, even where its last file holds some of an earlier life.
             Files that a broker deletes before the scan comes to them are left out, and are in `expired`.
         columns : names; None: all but `body` (bytes as stored) and `properties` (text as stored)
         check_crc : bool; True: compare bodies with their checksums in every file, not only in the last
@@ -256,6 +259,10 @@ class CommitLog(Closable):
                 expected=size, got=message.size,
             )  # fmt: skip
         return message
+
+    def trust(self, phy_offset: int) -> None:
+        """Internal: the caller knows that every record up to there is good; scans need not look."""
+        self._good = phy_offset
 
     def file_at(self, phy_offset: int) -> tuple[LogFile, Mapping]:
         """Internal: the file that holds a phy offset, and its map, for as long as the caller keeps it.
@@ -375,7 +382,7 @@ class CommitLog(Closable):
                 try:
                     yield from scan_file(
                         file, start, stop, columns, check_crc=check_crc, last=number == last,
-                        looking=self._require_open, damaged=self._record,
+                        looking=self._require_open, damaged=self._record, known=self._good,
                     )  # fmt: skip
                 except FileNotFoundError:
                     if number == last or not self._has_expired(number):
@@ -389,7 +396,7 @@ class CommitLog(Closable):
             self.expired.append(self.files[number])
         return True
 
-    def _record(self, stretch: DamagedStretch) -> None:
+    def _record(self, stretch: Damage) -> None:
         if stretch not in self.damage:
             self.damage.append(stretch)
 

@@ -16,15 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.commit_log import Scanner, find_frame, last_record
+from mqindex._native.commit_log import Scanner, last_record
 from mqindex._native.crc import crc32c
 from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.errors import FileStateError, TruncatedFileError
 from mqindex.files.closable import Closable
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.log.damage import Damage, damage_of
 from mqindex.rocketmq.log.expiry import read_again
-from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, Damage, drained
+from mqindex.rocketmq.log.log_entries import RUN_ENTRY, UNIT, drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames, list_log_files
 
 _REACH = 32 << 20  # bytes of log at a time where much is unread
@@ -317,11 +318,9 @@ class GrowingLog(Closable):
             return self._look()
         limit = file.stop if stop is None else min(stop, file.stop)
         at, log = self.phy_offset, self._open_map().map
-        found = find_frame(log, file.start, at + 1, limit) if at < limit else -1
-        fault = drained(Extractor(log, file.start, at, at + 1)).fault
-        kind, field, expected, got = fault[1:] if fault is not None else ("truncated", None, None, None)
-        self.damage.append(Damage(file.path, at, found if found >= 0 else None, kind, field, expected, got))
-        self.phy_offset = found if found >= 0 else limit
+        fault = drained(Extractor(log, file.start, at, at + 1)).fault or (at, "truncated", None, None, None)
+        self.damage.append(damage_of(fault, log, file.path, file.start, limit, limit))
+        self.phy_offset = self.damage[-1].stop
         return True
 
     def _look(self) -> bool:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.commit_log import find_frame
 from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.files.closable import Closable
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.rocketmq.log.damage import Damage, damage_of
 from mqindex.rocketmq.log.log_files import map_log_file
 
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
@@ -91,27 +91,14 @@ class LogSpan:
         return map_log_file(self.path, self.stop - self.file_start)
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """A stretch [at, stop) of a log that holds no readable frames; stop None: up to where the next frame was found."""
-
-    path: str
-    at: int
-    stop: int | None
-    kind: str
-    field: str | None = None
-    expected: Any = None
-    got: Any = None
-
-
 class FileWalk:
     """Walks frames from `at`, a frame's start, while they begin before `stop`; iterating yields arrays of `RUN_ENTRY`.
 
     An array is valid until the next one. With `queues`, `units` are the units of the same frames, an array of `UNIT`.
     `check_crc`: bodies are checked, as they always are in the log's last file; in an earlier file a bad body is damage,
     but its message counts, because dispatch never looks at bodies. Afterwards: `messages`, `entries`, `last_message`
-    and `last_entry` (phy offsets, -1: none), `end` (after the last frame; None: lost in damage), `fault` (last file:
-    why the log ends at `end`), `damage`.
+    and `last_entry` (phy offsets, -1: none), `end` (after the last frame, or the damage there), `fault` (last file: the
+    phy offset of the first bad frame; None: there is none), `damage`.
     """
 
     def __init__(
@@ -131,13 +118,13 @@ class FileWalk:
         self._at, self._stop = at, stop
         self.messages = self.entries = 0
         self.last_message = self.last_entry = -1
-        self.end: int | None = at
-        self.fault: Damage | None = None
+        self.end = at
+        self.fault: int | None = None
         self.damage: list[Damage] = []
 
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         span, at = self._span, self._at
-        while at >= 0:
+        while True:
             stop = min(self._stop, self._tags.next_change(at))
             step = self._step(at, stop, self._check_crc)
             yield from self._chunks(step)
@@ -146,20 +133,16 @@ class FileWalk:
                     return
                 at = step.end
                 continue
-            fault = Damage(span.path, step.fault[0], None, *step.fault[1:])
             if span.last:
-                self.fault = fault
+                self.fault = step.fault[0]
                 return
-            if fault.kind == "bad-crc":
-                step = self._step(fault.at, fault.at + 1, check_crc=False)
-                yield from self._chunks(step)
-                at = step.end
-            else:
-                at = find_frame(self._log.map, span.file_start, fault.at + 1, self._stop)
-            self.damage.append(replace(fault, stop=at if at >= 0 else None))
+            one = damage_of(step.fault, self._log.map, span.path, span.file_start, span.stop, span.stop)
+            if one.kind == "bad-crc":
+                yield from self._chunks(self._step(one.at, one.stop, check_crc=False))
+            self.damage.append(one)
+            at = self.end = one.stop
             if at >= self._stop:
                 return
-        self.end = None
 
     def _step(self, at: int, stop: int, check_crc: bool) -> Extractor:
         return Extractor(
@@ -258,18 +241,12 @@ class LogEntries(Closable):
             if damage.at == begin and not self._is_on_line(span, begin):
                 self._no_frames.add(begin)
                 continue
-            stop = damage.stop
-            if stop is None:  # the walk may have had a limit before it
-                found = find_frame(self._map(span).map, span.file_start, damage.at + 1, span.stop)
-                stop = found if found >= 0 else None
-            self.damage[damage.at] = replace(damage, stop=stop)
+            self.damage[damage.at] = damage
 
     def _is_on_line(self, span: LogSpan, phy_offset: int) -> bool:
         """Whether the frames before it lead there, or into damage; else it is in the middle of a frame."""
-        walk = FileWalk(self._map(span), span, span.file_start, phy_offset, tags=self.tags)
-        for _ in walk:
-            pass
-        return walk.end in (None, phy_offset) or any(one.stop is None or one.stop > phy_offset for one in walk.damage)
+        walk = drained(FileWalk(self._map(span), span, span.file_start, phy_offset, tags=self.tags))
+        return walk.end == phy_offset or any(one.stop > phy_offset for one in walk.damage)
 
     def has_hole(self, begin: int, end: int) -> bool:
         """Whether one or more files are missing between two that hold the phy offsets from `begin` to `end`."""
@@ -294,12 +271,8 @@ class LogEntries(Closable):
         """Which of them are in holes, or in the damage that was found by now: nothing shows what was there."""
         found = self.are_in_holes(phy_offsets)
         for damage in self.damage.values():
-            stop = damage.stop if damage.stop is not None else self._span_of(damage).stop
-            found |= (phy_offsets >= damage.at) & (phy_offsets < stop)
+            found |= (phy_offsets >= damage.at) & (phy_offsets < damage.stop)
         return found
-
-    def _span_of(self, damage: Damage) -> LogSpan:
-        return next(span for span in self.spans if span.path == damage.path)
 
     def of(self, phy_offset: int) -> npt.NDArray[Any]:
         """The entries of the one message at `phy_offset`; empty where it has none, or where no frame is there."""

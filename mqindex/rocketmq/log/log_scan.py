@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from mqindex._native.commit_log import find_frame
 from mqindex._native.log_extract import Extractor
-from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.errors import TruncatedFileError
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.rocketmq.log.damage import Damage, damage_of
 from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end
 
 _LOOK_BACK = 16 << 20  # more than a message may have: 4 MiB and 64 KiB by default
-
-
-class DamagedStretch(NamedTuple):
-    """Bytes of a log file that hold no readable message: phy offsets [at, next), and why."""
-
-    path: str
-    at: int
-    next: int
-    reason: str
-
-    def __str__(self) -> str:
-        size = plural(self.next - self.at, "byte")
-        return f"{self.path}: no messages from phy offset {self.at} to {self.next}, {size} left out: {self.reason}"
 
 
 def scan_file(
@@ -41,16 +28,23 @@ def scan_file(
     check_crc: bool,
     last: bool,
     looking: Callable[[], None],
-    damaged: Callable[[DamagedStretch], None],
+    damaged: Callable[[Damage], None],
+    known: int = 0,
 ) -> Iterator[Columns]:
     """Columns of the messages of a file that begin at the phy offsets [start, stop).
 
     last : it is the last one of its log: there the first bad record is the end, and bodies are checked. looking :
-        called before each batch; what it raises ends the scan. damaged : called for what cannot be read.
+        called before each batch; what it raises ends the scan. damaged : called for what cannot be read. known : a
+        phy offset in the last file up to which every record is known to be good.
     """
     with file.open() as mapped:
         stop, data_stop = min(stop, file.stop), file.start + min(data_end(file.path), file.size)
-        at = file.start if start <= file.start else first_frame(mapped.map, file.start, start, min(stop, data_stop))
+        if start <= file.start:
+            at = file.start
+        elif last and known < start:  # does the log end before? Then what is there is of an earlier life
+            at = drained(Extractor(mapped.map, file.start, max(known, file.start), start, check_crc=True)).end
+        else:
+            at = first_frame(mapped.map, file.start, start, min(stop, data_stop))
         while at >= 0:
             scanner = column_scanner(mapped.map, file.start, at, stop, columns, check_crc=check_crc or last)
             while True:
@@ -62,26 +56,29 @@ def scan_file(
                 yield as_columns(*made)
             if scanner.fault is None:
                 return
-            bad, kind, name, expected, got = scanner.fault
-            where = f" in {name}" if name else ""
-            reason = f"{kind}{where}: expected {expected}, got {got}"
             if last:  # the log's end, behind which no broker reads
-                if behind := whole_frames(mapped.map, file.start, bad, stop):
-                    said = f"{reason}; the log ends here, and {plural(behind, 'complete frame')} after it"
-                    damaged(DamagedStretch(file.path, bad, stop, said))
+                behind = frames_behind(mapped.map, file.path, file.start, scanner.fault[0], file.stop)
+                if behind is not None:
+                    damaged(behind)
                 return
-            at = find_frame(mapped.map, file.start, bad + 1, min(stop, data_stop))
-            damaged(DamagedStretch(file.path, bad, at if at >= 0 else stop, reason))
+            one = damage_of(scanner.fault, mapped.map, file.path, file.start, file.stop, data_stop)
+            damaged(one)
+            at = one.stop
+            if at >= stop:
+                return
 
 
-def whole_frames(buf: Any, file_start: int, at: int, stop: int) -> int:
-    """How many complete frames are behind the bad one at `at`."""
-    frames = 0
+def frames_behind(buf: Any, path: str, file_start: int, end: int, stop: int) -> Damage | None:
+    """The complete frames behind the bad record at `end`, a log's end in its last file; None: there are none."""
+    frames, at = 0, end
+    fault = drained(Extractor(buf, file_start, end, end + 1, check_crc=True)).fault
+    if fault is None:  # a message was written there meanwhile
+        return None
     while at + 1 < stop and (at := find_frame(buf, file_start, at + 1, stop)) >= 0:
         walk = drained(Extractor(buf, file_start, at, stop))
         frames += walk.messages
         at = max(walk.end, at)
-    return frames
+    return Damage(path, file_start, end, stop, *fault[1:], behind=frames) if frames else None
 
 
 def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:

@@ -243,7 +243,7 @@ class _Turns:
         if not share.good:  # a body that imitates a frame, or the log's end at the border
             run = self._read_again(share.split)
         self._ended = run.fault is not None
-        if run.damage or run.end is None or run.gone:
+        if run.damage or run.gone:
             self.odd = True
         else:
             self._at = run.end

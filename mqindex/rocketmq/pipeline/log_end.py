@@ -7,16 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.log.expiry import read_again
-from mqindex.rocketmq.log.log_entries import Damage, LogSpan
+from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.log.log_files import list_log_files
-from mqindex.rocketmq.log.log_scan import end_of_file, whole_frames
-from mqindex.rocketmq.pipeline.splits import LogRange, cut, extract
+from mqindex.rocketmq.log.log_scan import end_of_file, frames_behind
+from mqindex.rocketmq.pipeline.splits import LogRange, cut, damage_finding, extract
 from mqindex.rocketmq.pipeline.survey import Survey
 
 _BLOCK = 1 << 24
@@ -32,7 +31,7 @@ def fix_log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey,
     if extracted.fault is None:
         return found, []
     findings = find_after_end(engine, found.spans, extracted.fault)
-    spans = (*found.spans[:-1], replace(last, stop=extracted.fault.at))
+    spans = (*found.spans[:-1], replace(last, stop=extracted.fault))
     return replace(found, spans=spans), findings
 
 
@@ -65,21 +64,20 @@ def _log_now(directories: Sequence[str], spans: Sequence[LogSpan]) -> tuple[tupl
     return tuple(now), end
 
 
-def find_after_end(engine: Engine, spans: Sequence[LogSpan], fault: Damage | None) -> list[Finding]:
+def find_after_end(engine: Engine, spans: Sequence[LogSpan], fault: int | None) -> list[Finding]:
     """Findings after the bad frame that ends the log: stale bytes, or whole frames that are never indexed."""
     if fault is None:
         return []
-    return engine.map(_after_end, [(spans[-1], fault.at)], name="read after the log's end")[0]
+    return engine.map(_after_end, [(spans[-1], fault)], name="read after the log's end")[0]
 
 
 def _after_end(item: tuple[LogSpan, int]) -> list[Finding]:
     span, end = item
     with span.open() as log:
-        frames = whole_frames(log.map, span.file_start, end, span.stop)
-        stale = frames > 0 or _any_byte(log, end - span.file_start, span.stop - span.file_start)
-    if frames:
-        got = f"{plural(frames, 'complete frame')} after it"
-        return [catalogue.FRAMES_AFTER_LOG_END.finding(span.path, end - span.file_start, got=got)]
+        behind = frames_behind(log.map, span.path, span.file_start, end, span.stop)
+        stale = behind is None and _any_byte(log, end - span.file_start, span.stop - span.file_start)
+    if behind is not None:
+        return [damage_finding(behind)]
     return [catalogue.STALE_BYTES_AFTER_LOG_END.finding(span.path, end - span.file_start)] if stale else []
 
 

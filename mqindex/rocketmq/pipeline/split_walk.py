@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from mqindex._native.commit_log import find_frame
 from mqindex.files.reading.mapped_file import MappedFile
-from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan, Tags
+from mqindex.rocketmq.log.damage import Damage
+from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +33,8 @@ class SplitWalk:
     entries: int = 0
     messages: int = 0
     first: int = -1
-    end: int | None = None
-    fault: Damage | None = None
+    end: int = -1
+    fault: int | None = None
     damage: tuple[Damage, ...] = ()
     gone: bool = False
 

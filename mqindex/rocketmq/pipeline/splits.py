@@ -11,8 +11,9 @@ from typing import Any, Generic, TypeVar
 from mqindex.engines import Engine
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.expiry import expired_finding, still_there
-from mqindex.rocketmq.log.log_entries import Damage, LogSpan, Tags
+from mqindex.rocketmq.log.log_entries import LogSpan, Tags
 from mqindex.rocketmq.pipeline import stages
 from mqindex.rocketmq.pipeline.queue_stages import UnitRun
 from mqindex.rocketmq.pipeline.split_walk import SplitWalk
@@ -44,7 +45,7 @@ class Stitched(Generic[AnyWalk]):
 
     runs: list[AnyWalk] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
-    fault: Damage | None = None
+    fault: int | None = None
     spans: tuple[LogSpan, ...] = ()
     gone: list[Finding] = field(default_factory=list)
 
@@ -66,7 +67,7 @@ class Extracted(Stitched[Run]):
     @property
     def log_bytes(self) -> int:
         """The bytes of the log's files, up to where the frames end."""
-        stop = self.fault.at if self.fault is not None else 2**63
+        stop = self.fault if self.fault is not None else 2**63
         return sum(max(min(span.stop, stop) - span.file_start, 0) for span in self.spans)
 
     @property
@@ -94,10 +95,10 @@ class Extracted(Stitched[Run]):
 
 
 def damage_finding(damage: Damage) -> Finding:
-    """A stretch of an earlier log file that could not be read."""
-    resumed = "the end of the file" if damage.stop is None else f"phy offset {damage.stop}"
-    kind = catalogue.LOG_DAMAGE[damage.kind]
-    return kind.finding(damage.path, damage.at, damage.field, damage.expected, damage.got, resumed=resumed)
+    """Damage of a log, as a finding: in the words of all readers, and what to do."""
+    kind = catalogue.FRAMES_AFTER_LOG_END if damage.behind else catalogue.LOG_DAMAGE[damage.kind]
+    said = damage.path, damage.position, damage.field, damage.expected, damage.got
+    return kind.finding(*said, stretch=damage.stretch)
 
 
 def split_size_for(log_bytes: int) -> int:
@@ -165,26 +166,21 @@ def stitch(
     even if all walks found theirs: other files that were read meanwhile may have been deleted with one.
     """
     given, pairs = pairs, _without_deleted(engine, pairs, done, spans, look)
-    at: int | None = None  # where the next frame begins; None: unknown, at a start or after damage
-    file = None
+    at, file = 0, None  # where the next frame begins
     for split, run in pairs:
         if split.span.path != file:
-            _close(done, at, file_end=True)
             file, at = split.span.path, split.start
-        if at is not None and at >= split.stop:
-            continue  # a frame that began earlier, or the blank, covers this split
-        if at is not None and run.first != at:  # a body that imitates a frame, or a bad frame at the border
+        if at >= split.stop:
+            continue  # a frame that began earlier, the blank, or damage covers this split
+        if run.first != at:  # a body that imitates a frame, or a bad frame at the border
             again = replace(split, start=at, resync=False)
             run = engine.map(stage, [again], name="walk again")[0]  # noqa: PLW2901
             if run.gone:
                 known = [(one, run if one == split else walk) for one, walk in given]
                 return stitch(engine, stage, known, type(done)(), spans=spans, look=look)
-        if at is None and run.first >= 0:
-            _close(done, run.first)
-        if run.first >= 0:
-            done.runs.append(run)
-            done.damage += run.damage
-            at = run.end
+        done.runs.append(run)
+        done.damage += run.damage
+        at = run.end
         if run.fault is not None:
             done.fault = run.fault
             break
@@ -212,12 +208,6 @@ def _without_deleted(
 
 def _deleted(span: LogSpan) -> Finding:
     return catalogue.LOG_FILE_DELETED.finding(span.path, expected="this file of the log", got="none")
-
-
-def _close(done: Stitched[Any], stop: int | None, *, file_end: bool = False) -> None:
-    """End the last damage, which reached the end of its split, where the next frame was found."""
-    if done.damage and done.damage[-1].stop is None and not file_end:
-        done.damage[-1] = replace(done.damage[-1], stop=stop)
 
 
 def take(left: deque[Slice], count: int) -> tuple[Slice, ...]:

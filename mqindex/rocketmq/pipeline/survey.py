@@ -247,7 +247,7 @@ def estimated_entries(found: Survey) -> tuple[int, int]:
             walk = FileWalk(log, replace(span, last=False), span.file_start, stop, tags=found.tags, queues=table)
             for _ in walk:
                 units += len(walk.units)
-            read += (stop if walk.end is None else walk.end) - span.file_start  # a large message ends after the stop
+            read += walk.end - span.file_start  # a large message ends after the stop
             entries += walk.entries
     return (entries * found.log_bytes // read, units * found.log_bytes // read) if read else (0, 0)
 

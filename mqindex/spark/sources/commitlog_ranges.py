@@ -99,6 +99,7 @@ def opened_log(part: LogRange) -> CommitLog:
         require_seen(error.filename, False)
         raise
     require_seen(part.directories[0], bool(log.files) and log.files[-1].stop >= part.stop)
+    log.trust(part.stop)  # the plan, which knows the log's end, ends there or before
     return log
 
 
@@ -121,6 +122,13 @@ def messages(
         _tell(log, fail)
         yield pa.table(batch)
     _tell(log, fail)
+
+
+def tell_behind_end(log: CommitLog) -> None:
+    """Log it where complete frames are behind the log's end: messages that were cut off, or of an earlier life."""
+    for _ in log.scan(log.max_phy_offset, log.max_phy_offset + 1, columns=["phy_offset"]):
+        pass
+    _tell(log, fail=False)
 
 
 def _tell(log: CommitLog, fail: bool) -> None:

@@ -29,6 +29,7 @@ from mqindex.spark.sources.commitlog_ranges import (
     lose,
     messages,
     opened_log,
+    tell_behind_end,
 )
 from mqindex.spark.sources.reading import arrow_schema, record_batches
 from mqindex.spark.store_paths import log_directories
@@ -68,6 +69,8 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
 
     def initialOffset(self) -> _Offset:
         """Where a new query begins."""
+        with CommitLog.open(self.directories) as log:
+            tell_behind_end(log)
         return _offset(max(self.start, begin_of(*plain_log_files(self.directories))))
 
     def prepareForTriggerAvailableNow(self) -> None:

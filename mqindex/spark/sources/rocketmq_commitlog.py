@@ -30,6 +30,7 @@ from mqindex.spark.sources.commitlog_ranges import (
     lose,
     messages,
     opened_log,
+    tell_behind_end,
 )
 from mqindex.spark.sources.commitlog_stream import LogStreamReader, RefusedStreamReader
 from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader
@@ -57,6 +58,8 @@ class _LogReader(RangeReader):
                 self._require_files(log)
             # The end is fixed once; after it are old bytes, or what a broker is writing.
             yield from cut(log.files, directories, self.start, min(self.stop, log.max_phy_offset))
+            if self.stop > log.max_phy_offset:
+                tell_behind_end(log)
 
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
         with opened_log(partition) as log:
@@ -92,7 +95,8 @@ class CommitLogSource(FileSource):
     """The messages of a commit log; `body` and `properties` only where the schema names them.
 
     Damage fails the query, and so does a file that is missing between others. With `failOnDataLoss=false` reading goes
-    on at the next message, and the worker logs what is left out, in bytes and phy offsets. To read a range of phy
+    on at the next message, and the worker logs what is left out, in bytes and phy offsets. Complete messages
+    behind the log's end, which no broker reads, are logged when a query begins. To read a range of phy
     offsets, give `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters on
     `phy_offset` (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
 

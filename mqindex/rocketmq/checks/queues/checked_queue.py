@@ -34,6 +34,6 @@ def spoils(finding: Finding) -> bool:
 
 def lost_stretches(walked: Walked) -> tuple[tuple[int, int], ...]:
     """Phy offsets in which the log has no frame that could be read: damage, and whole files that are missing."""
-    damaged = ((one.at, walked.end if one.stop is None else one.stop) for one in walked.damage)
+    damaged = ((one.at, one.stop) for one in walked.damage)
     gaps = ((one.stop, two.file_start) for one, two in itertools.pairwise(walked.survey.spans))
     return (*damaged, *(gap for gap in gaps if gap[0] < gap[1]))

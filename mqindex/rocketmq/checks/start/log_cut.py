@@ -17,7 +17,8 @@ from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.start.recovery import LARGE_BLANK, NEGATIVE_BLANK, Recovery
-from mqindex.rocketmq.log.log_entries import Damage, FileWalk, LogSpan, Tags, drained
+from mqindex.rocketmq.log.damage import Damage
+from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags, drained
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.settings import CHECK_CRC
 
@@ -70,7 +71,7 @@ def _stops(spans: Sequence[LogSpan], damage: Sequence[Damage], *, check_crc: boo
 def _stop(log: MappedFile, span: LogSpan, damage: Damage, *, check_crc: bool) -> Damage | None:
     """The first record there that is bad to a broker. It does not compare the offset in a record with the record's
     place, and only newer ones look at the size in a file's blank."""
-    at, end = damage.at, span.stop if damage.stop is None else damage.stop
+    at, end = damage.at, damage.stop
     while at < end:
         start = at - span.file_start
         size, magic = struct.unpack(">ii", log.read(start, start + 8).ljust(8, b"\0"))
