@@ -76,11 +76,11 @@ def require_made(engine: SeeingEngine, paths: Sequence[str]) -> SeeingEngine:
 
 
 def _asked(engine: SeeingEngine) -> SeeingEngine:
-    engine.map(_nothing, [None] * engine.looks(), name=_STAGE)
+    engine.map(nothing, [None] * engine.looks(), name=_STAGE)
     return engine
 
 
-def _nothing(_: None) -> None:
+def nothing(_: None = None) -> None:
     """The look of the task itself is all."""
 
 

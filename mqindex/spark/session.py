@@ -91,7 +91,7 @@ def get_or_create(master: str | None = None) -> SparkSession:
 
     Workers run this interpreter unless PYSPARK_PYTHON names another.
     """
-    active = _active()
+    active = active_session()
     if active is not None:
         return active
     from pyspark.sql import SparkSession
@@ -144,7 +144,7 @@ def _require_no_remote(master: str) -> None:
 @contextmanager
 def opened(master: str, *, verbose: bool = False) -> Iterator[SparkSession]:
     """The active session, which stays open; or a new one, stopped at the end. `verbose`: with all of Spark's output."""
-    active, on_interrupt = _active(), signal.getsignal(signal.SIGINT)
+    active, on_interrupt = active_session(), signal.getsignal(signal.SIGINT)
     if active is None and not verbose:
         logging.getLogger().addHandler(logging.NullHandler())  # Py4J logs a traceback where it is interrupted
     with nullcontext() if verbose or active is not None else quiet_start():
@@ -161,7 +161,8 @@ def opened(master: str, *, verbose: bool = False) -> Iterator[SparkSession]:
                 spark.stop()
 
 
-def _active() -> SparkSession | None:
+def active_session() -> SparkSession | None:
+    """The session of this thread or process; None: there is none."""
     with needing(f"the Spark engine needs pyspark: {INSTALL}", "pyspark"):
         from pyspark.sql import SparkSession
     return SparkSession.getActiveSession()

@@ -132,6 +132,7 @@ def _connect(url: str, environment: dict[str, str]) -> None:
     (
         SparkSession.builder.master(url)
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")

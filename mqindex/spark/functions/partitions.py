@@ -10,14 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from mqindex.engines.tasks import require_seen, run_one, scratch_in
+from mqindex.engines.visibility import looking, nothing
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
 from mqindex.files.results import staging
 from mqindex.rocketmq import IndexService, layout
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
+from mqindex.spark.engine import SparkEngine
 from mqindex.spark.functions.rocketmq import Lookup
 from mqindex.spark.options import local_path
 from mqindex.spark.rows import ENTRY_COLUMNS, OF_KEYS, as_batches, index_keys, int64_column, only_key
+from mqindex.spark.session import active_session, is_local
 
 PartitionFunction = Callable[[Iterator[Any]], Iterator[Any]]
 
@@ -73,12 +77,13 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
 
     Parameters
     ----------
-    out : path that every worker sees
+    out : path that every worker sees; on a cluster, all of them are asked at once whether they do
     hash_slot_num, index_num : int, the geometry of the files
 
     Raises
     ------
     GeometryError : no such geometry
+    FileStateError : a worker does not see `out` as the others do
     OutputExistsError : when it runs, a `part-<n>` is there and holds something else
     ValueError : a column is missing, in a batch or in a row; a null
     TypeError : a column, or a row's value, is of another type
@@ -98,10 +103,12 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
     """
     slots, entries = layout.whole_geometry(hash_slot_num, index_num)
     where = os.path.abspath(local_path(out, "out"))
+    look = _look_for(where)
 
     def build(elements: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
+        look()
         columnar, batches = as_batches(elements, ENTRY_COLUMNS, OF_KEYS)
         context = TaskContext.get()
         target = os.path.join(where, f"part-{0 if context is None else context.partitionId()}")
@@ -111,6 +118,18 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
             yield from _as_given(columnar, {"path": pa.array(paths), "entries": pa.array(built, pa.int64())})
 
     return build
+
+
+def _look_for(out: str) -> Callable[[], None]:
+    """What a task calls first: its machine must see `out`. On a cluster it is made, and each machine asked, now."""
+    spark = active_session()
+    if spark is None or is_local(spark):
+        return nothing
+    engine = SparkEngine(spark)
+    run_one(require_seen(engine, [os.path.dirname(out)]), disk.make_directories, out, "make the output's directory")
+    seeing = require_seen(engine, [out])
+    with scratch_in(seeing, out):  # a directory of that name may be on each machine
+        return looking(seeing, nothing)
 
 
 def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_num: int, index_num: int) -> list[int]:
