@@ -45,6 +45,7 @@ _OF_QUEUES: Final = {  # the directory of all queues -> the kind of one queue's 
     "consumequeue_ext": "consumequeue-ext",
     "batchconsumequeue": "batchconsumequeue",
 }
+_INTEGER: Final = re.compile(r"[+-]?\d+")
 _ROCKSDB: Final = re.compile(r"CURRENT|(MANIFEST|OPTIONS)-\d{6,}|\d{6,}\.sst", re.ASCII)
 
 _FRAME: Final = struct.Struct(">ii")  # total_size, magic_code
@@ -84,10 +85,16 @@ def is_index_name(name: str) -> bool:
     return len(name) == INDEX_DIGITS and number_of(name) is not None
 
 
+def parsed_queue_id(name: str) -> int | None:
+    """The queue that a broker takes a directory for, as `Integer.parseInt` reads its name; None: it passes it over."""
+    number = int(name) if _INTEGER.fullmatch(name) else 2**31
+    return number if -(2**31) <= number < 2**31 else None
+
+
 def queue_id_of(name: str) -> int | None:
-    """The queue whose directory is named so; None: no broker opens this one, but perhaps that of the same number."""
-    number = number_of(name)
-    return number if number is not None and number < 2**31 and str(number) == name else None
+    """The queue whose directory is named so. None: it is no queue's; for `07` a broker opens `7`."""
+    number = parsed_queue_id(name)
+    return None if number is None or number < 0 or str(number) != name else number
 
 
 def is_part(name: str) -> bool:
@@ -118,6 +125,12 @@ def subdirectories(directory: str) -> list[str]:
             return [entry.path for entry in entries if leads_to_directory(entry)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def queue_paths(home: str) -> list[str]:
+    """The directories that a broker loads as queues, `<topic>/<queueId>`; `list_queues` takes none below 0."""
+    paths = [path for topic in sorted(subdirectories(home)) for path in sorted(subdirectories(topic))]
+    return [path for path in paths if str(parsed_queue_id(name := os.path.basename(path))) == name]
 
 
 def numbered(directory: str) -> list[str]:

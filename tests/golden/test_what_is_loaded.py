@@ -64,3 +64,16 @@ def test_what_a_broker_does_with_it(tmp_path: Path, stranger: str, version: str 
     _ = (store / QUEUE / name).mkdir() if size is None else (store / QUEUE / name).write_bytes(bytes(size))
     report = verify(store, broker_version=version)
     assert [hint in str(one.hint) for one in report.findings if one.kind == "stray-queue-file"] == [True]
+
+
+@pytest.mark.parametrize(
+    ("name", "loaded"), [("07", False), ("+7", False), ("7" * 10, False), ("7", True), ("-1", True)]
+)
+def test_the_directories_that_a_broker_loads_as_queues(tmp_path: Path, name: str, loaded: bool) -> None:
+    """RocketMQ 4.9.3 `DefaultMessageStore.loadConsumeQueue` opens `7` for `07`; more than an int is passed over."""
+    store = case("basic-493").unpack(tmp_path)
+    (store / "consumequeue/BBTopic" / name).mkdir()
+    (store / "consumequeue/BBTopic" / name / "notes").write_bytes(bytes(3))
+    report = verify(store, broker_version="4.9.3")
+    assert report.start is not None
+    assert report.start.starts is not loaded

@@ -19,7 +19,7 @@ from mqindex.files.entries import leads_to_file
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.sparse import SparseFile
-from mqindex.rocketmq.kinds import name_at, offset_of, subdirectories
+from mqindex.rocketmq.kinds import name_at, offset_of, queue_paths
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, numbered_files
 
@@ -28,12 +28,11 @@ _FOLLOW_FROM = 3  # the broker looks for a queue's end in its last three files
 
 def queue_file_paths(directory: str) -> Iterator[str]:
     """All files of all queues below a directory, `<topic>/<queueId>/<20 digits>`."""
-    for topic in subdirectories(directory):
-        for queue in subdirectories(topic):
-            with os.scandir(queue) as entries:
-                for entry in entries:
-                    if offset_of(entry.name) is not None and leads_to_file(entry):
-                        yield entry.path
+    for queue in queue_paths(directory):
+        with os.scandir(queue) as entries:
+            for entry in entries:
+                if offset_of(entry.name) is not None and leads_to_file(entry):
+                    yield entry.path
 
 
 def list_queue_files(directory: str, unit_size: int = 1) -> tuple[list[LogFile], list[Skipped]]:

@@ -45,6 +45,16 @@ def lock_directory(store: Path) -> None:
     (store / "lock").mkdir()
 
 
+def a_file_that_is_none(queue: str) -> Callable[[Path], object]:
+    """In the directory of a queue: a broker that loads that does not start."""
+
+    def harm(store: Path) -> None:
+        (store / "consumequeue/BBTopic" / queue).mkdir()
+        (store / "consumequeue/BBTopic" / queue / "notes").write_bytes(bytes(3))
+
+    return harm
+
+
 HARMS: dict[str, list[Callable[[Path], object]]] = {
     "nothing": [],
     "lost+found": [lambda store: (store / "commitlog" / "lost+found").mkdir()],
@@ -54,6 +64,8 @@ HARMS: dict[str, list[Callable[[Path], object]]] = {
     "a directory named as an index file": [lambda store: (store / "index" / "99991231235959999").mkdir()],
     "a broken configuration": [broken_configuration],
     "a directory in place of the lock": [lock_directory],
+    "a strange file in a queue called 07": [a_file_that_is_none("07")],
+    "a strange file in a queue called -1": [a_file_that_is_none("-1")],
 }
 
 

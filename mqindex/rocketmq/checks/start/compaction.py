@@ -9,7 +9,6 @@ They are not read. Source: RocketMQ 5.1.0 to 5.5.0 `CompactionStore.load`, `Comp
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -25,7 +24,6 @@ from mqindex.rocketmq.settings import COMPACTION
 _LOG, _QUEUES = "compactionLog", "compactionCq"
 _POLICY: Final = "COMPACTION"
 _REPLACED: Final = ".delete"
-_QUEUE_ID: Final = re.compile(r"[+-]?\d+")
 
 
 class CompactionFault(NamedTuple):
@@ -78,7 +76,7 @@ def compaction_faults(options: StoreOptions) -> Iterator[CompactionFault]:
     home = os.path.join(options.root, "compaction")
     for topic in sorted(subdirectories(os.path.join(home, _LOG))):
         for path in sorted(subdirectories(topic)):
-            number = _queue_id(os.path.basename(path))
+            number = kinds.parsed_queue_id(os.path.basename(path))
             if number is None:
                 expected, got, remedy = "the number of a queue", os.path.basename(path), "move it elsewhere"
                 stray = catalogue.COMPACTION_STRAY.finding(path, expected=expected, got=got, remedy=remedy)
@@ -87,12 +85,6 @@ def compaction_faults(options: StoreOptions) -> Iterator[CompactionFault]:
             queue = os.path.join(home, _QUEUES, os.path.basename(topic), str(number))
             if os.path.isdir(queue):
                 yield from _faults(path, queue)
-
-
-def _queue_id(name: str) -> int | None:
-    """As `Integer.parseInt` takes it."""
-    number = int(name) if _QUEUE_ID.fullmatch(name) and len(name) < 1000 else 2**31
-    return number if -(2**31) <= number < 2**31 else None
 
 
 # ---- the files of one queue

@@ -6,8 +6,7 @@ Source: RocketMQ `MappedFileQueue`, `DefaultMessageStore.load`, `ConsumeQueueSto
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mqindex._words import plural
@@ -18,14 +17,13 @@ from mqindex.rocketmq.checks.start.loading import Refused, load
 from mqindex.rocketmq.checks.start.recovery import reach_of_queues
 from mqindex.rocketmq.checks.start.start_files import Entry, begins_without_unit, is_log_file, listed, number_of
 from mqindex.rocketmq.checks.start.start_look import StartLook
-from mqindex.rocketmq.kinds import subdirectories
+from mqindex.rocketmq.kinds import queue_paths
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
 from mqindex.rocketmq.settings import BATCH_FILE_SIZE, EXT_FILE_SIZE, LOG_FILE_SIZE, QUEUE_FILE_SIZE, Setting
 
 _STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_EXT_FILE}
 _EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
 _LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
-_QUEUE_ID = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _BATCH = "BatchCQ"
 
 
@@ -42,7 +40,7 @@ class LoadLook(StartLook):
         if self._running or any(start_files.is_log_file(one) and one.size for one in entries):
             return
         home = self._options.consume_queue
-        queues = [path for path in _queue_directories(home) if any(one.size for one in listed([path]))]
+        queues = [path for path in queue_paths(home) if any(one.size for one in listed([path]))]
         if queues:
             self._deletes.append(home)
             none = catalogue.QUEUES_DELETED_AT_NEXT_START.finding(home, expected="a commit log", got="none")
@@ -125,16 +123,16 @@ class LoadLook(StartLook):
         rules = self._found.queues.rules
         batch = self._found.queues.declared
         options = self._options
-        simple = list(_queue_directories(options.consume_queue))
+        simple = queue_paths(options.consume_queue)
         self._at_blank_ends(self._load_queues(simple, QUEUE_FILE_SIZE, rules.file_size, "simple queue"))
         if rules.ext_file_size is not None:
-            ext = _queue_directories(options.consume_queue_ext_directory)
+            ext = queue_paths(options.consume_queue_ext_directory)
             self._load_queues(ext, EXT_FILE_SIZE, rules.ext_file_size, "queue")
         if self._broker.does(BATCH_QUEUES) is False:  # it loads no batch queues, and compares no types
             return
         for path in simple:
             self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
-        batched = list(_queue_directories(options.batch_consume_queue))
+        batched = queue_paths(options.batch_consume_queue)
         there = start_files.usual([one.size for one in listed(batched) if is_log_file(one)])
         self._load_queues(batched, BATCH_FILE_SIZE, options.known(BATCH_FILE_SIZE) or there, "simple queue")
         for path in batched:
@@ -175,14 +173,6 @@ class LoadLook(StartLook):
             self._stop(path, f"a queue of type {kind}, which config/topics.json does not say of its topic")
             expected = f"queue.type {kind} in config/topics.json"
             self._findings.append(catalogue.QUEUE_TYPE.finding(path, expected=expected, got="another"))
-
-
-def _queue_directories(home: str) -> Iterator[str]:
-    """What a broker loads as queues: `<topic>/<queueId>/`, the number as Java reads it; `list_queues` takes fewer."""
-    for topic in sorted(subdirectories(home)):
-        for queue in sorted(subdirectories(topic)):
-            if _QUEUE_ID.fullmatch(os.path.basename(queue)):
-                yield queue
 
 
 def _topic_of(path: str) -> str:

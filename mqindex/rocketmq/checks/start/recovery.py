@@ -34,7 +34,7 @@ from mqindex.rocketmq.checks.start.start_files import (
     message_at,
     number_of,
 )
-from mqindex.rocketmq.kinds import is_rocksdb, subdirectories
+from mqindex.rocketmq.kinds import is_rocksdb, queue_paths
 from mqindex.rocketmq.log.log_recovery import RECOVERED_FILES
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.options import StoreOptions
@@ -175,11 +175,10 @@ def _ends_of_queues(options: StoreOptions) -> Iterator[int]:
             yield from (bounds.max_phy_offset for _, bounds in table.bounds(table.queues()))
     except (MQIndexError, OSError):  # a broker has none, or does not start
         return
-    for topic in subdirectories(options.batch_consume_queue):
-        for path in subdirectories(topic):
-            with BatchConsumeQueue.open(path) as queue:
-                last = queue.get(queue.max_offset_in_queue - 1)
-                yield -1 if last is None else last.phy_offset
+    for path in queue_paths(options.batch_consume_queue):
+        with BatchConsumeQueue.open(path) as queue:
+            last = queue.get(queue.max_offset_in_queue - 1)
+            yield -1 if last is None else last.phy_offset
 
 
 def needs_offset(found: Survey, checkpoint: Checkpoint) -> bool:
