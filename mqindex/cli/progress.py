@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from mqindex._words import plural
 from mqindex.cli.trouble import say
 from mqindex.engines import Progress
+from mqindex.files.few_threads import started
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn, Task
@@ -171,12 +172,10 @@ def _lines() -> Iterator[OnProgress]:
                 if now.done < now.total:
                     say(progress_line(now, max(time.monotonic() - since, 1e-3)))
 
-    reporter = threading.Thread(target=report, name="mqindex-progress", daemon=True)
-    with contextlib.suppress(RuntimeError):
-        reporter.start()
+    reporter = started(report, "progress")
     try:
         yield show
     finally:
         over.set()
-        if reporter.ident is not None:
+        if reporter is not None:
             reporter.join()

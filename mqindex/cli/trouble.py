@@ -23,6 +23,7 @@ from typing import Any
 import click
 
 from mqindex.errors import MQIndexError, reason
+from mqindex.files.few_threads import no_thread
 from mqindex.wording.text import printable
 
 TROUBLE = 2
@@ -71,7 +72,7 @@ def guarded(command: Callable[[], int]) -> int:
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # of a class that was just being made, as Python 3.11 does
             return _interrupted()
-        say(_THREADS if "can't start new thread" in str(error) else _bug_sentence(error))
+        say(str(no_thread()) if "can't start new thread" in str(error) else _bug_sentence(error))
     return TROUBLE
 
 
@@ -178,7 +179,6 @@ _ADVICE = {
     errno.EFBIG: "expected a higher limit, of this process (ulimit -f) or of the file system",
     errno.ENOMEM: _MORE_MEMORY,
 }
-_THREADS = "no more threads can be started: expected a higher limit, of this user (ulimit -u) or of the container"
 
 
 def _bug_sentence(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""A call for each of many items, in a few threads: for what waits for a disk, or for a network."""
+"""Threads, which the system may refuse; and a call for each of many items in a few: for what waits for a disk."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
+
+from mqindex.errors import MQIndexError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -42,7 +44,9 @@ def for_each(call: Callable[[Item], None], items: Sequence[Item], most: int) -> 
                 left.clear()
 
     try:
-        threads = _started(some, min(len(items), most))
+        threads = list[threading.Thread]()
+        while len(threads) < min(len(items), most) and (thread := started(some, f"wait_{len(threads)}")):
+            threads.append(thread)
         for thread in threads:
             thread.join()
         if not threads:
@@ -53,12 +57,25 @@ def for_each(call: Callable[[Item], None], items: Sequence[Item], most: int) -> 
         raise errors[0]
 
 
-def _started(run: Callable[[], None], most: int) -> list[threading.Thread]:
-    """Threads that run this: fewer where the system allows no more."""
-    threads = [threading.Thread(target=run, name=f"mqindex-wait_{n}", daemon=True) for n in range(most)]
-    for n, thread in enumerate(threads):
-        try:
-            thread.start()
-        except RuntimeError:
-            return threads[:n]
-    return threads
+def started(run: Callable[[], object], name: str) -> threading.Thread | None:
+    """A daemon thread that runs this; None: the system allows no more."""
+    thread = threading.Thread(target=run, name=f"mqindex-{name}", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return None
+    return thread
+
+
+def start(run: Callable[[], object], name: str) -> threading.Thread:
+    """The same for what cannot do without: `no_thread` where the system allows no more."""
+    thread = started(run, name)
+    if thread is None:
+        raise no_thread()
+    return thread
+
+
+def no_thread() -> MQIndexError:
+    """That the system allows no more threads."""
+    limits = "a higher limit, of this user (ulimit -u) or of the container"
+    return MQIndexError("no more threads can be started", expected=limits)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mqindex.errors import ClosedFileError
 from mqindex.files import disk
+from mqindex.files.few_threads import start
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.results.whole_file import replace_content
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
@@ -64,13 +65,13 @@ class DispatchFlush:
         self._lock = new_lock()
         if index is not None:
             index.on_full = self._full.put
-        self._thread = threading.Thread(target=self._run, name="mqindex-flush", daemon=True)
-        self._thread.start()
+        self._runner = 0
+        self._thread = start(self._run, "flush")
 
     @property
     def runs_here(self) -> bool:
         """Whether its thread is the one that asks."""
-        return threading.current_thread() is self._thread
+        return threading.get_ident() == self._runner
 
     def check(self) -> None:
         """Raise what went wrong."""
@@ -105,6 +106,7 @@ class DispatchFlush:
         self._thread.join()
 
     def _run(self) -> None:
+        self._runner = threading.get_ident()
         try:
             while True:
                 try:

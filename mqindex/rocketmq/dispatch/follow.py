@@ -27,6 +27,7 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce
 from mqindex.errors import StoreInUseError, TruncatedFileError, path_of
 from mqindex.files import disk
+from mqindex.files.few_threads import started
 from mqindex.files.rights import as_owner_of
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import check_files
@@ -255,12 +256,17 @@ def _run(
 def _explained_if_slow(engine: Engine, home: FollowHome) -> Iterator[None]:
     """Show a note where the flush is slow: an index file has hundreds of megabytes, and a disk may be busy."""
     note = f"everything is dispatched; {home.out} goes to the disk, or is repaired by the next run if that is killed"
-    timer = threading.Timer(_SLOW, announce, (engine, note))
-    timer.start()
+    over = threading.Event()
+
+    def explain() -> None:
+        if not over.wait(_SLOW):
+            announce(engine, note)
+
+    started(explain, "slow")
     try:
         yield
     finally:
-        timer.cancel()
+        over.set()
 
 
 class _Housekeeping:

@@ -172,7 +172,7 @@ class CommitLog(Closable):
             log = cls(*plain_log_files(options.commitlog))
             disk.sync_files([file.path for file in log.files])  # what a killed writer left in memory
             writer = LogWriter(_places(options), log.files, position, size, log._add)
-            log._appender = LogAppender(writer, rules, flushing, failing.pop_all())
+            log._appender = LogAppender(writer, rules, flushing, failing)
         return log
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from mqindex._native.group_commit import GroupCommit
 from mqindex._native.log_writer import Frames
 from mqindex.errors import CapacityError, FileStateError
+from mqindex.files.few_threads import start
 from mqindex.files.fork_lock import new_lock
 from mqindex.rocketmq.log.message_columns import MessageColumns, measured_frames
 from mqindex.rocketmq.log.writing.log_writer import BLANK_SIZE, LogWriter
@@ -33,16 +34,14 @@ class AppendMessagesResult(NamedTuple):
 class LogAppender:
     """The writing side of `CommitLog`. Safe from several threads; `close` releases `held`."""
 
-    def __init__(
-        self, writer: LogWriter, rules: WriteRules, flush: FlushRules, held: AbstractContextManager[object]
-    ) -> None:
+    def __init__(self, writer: LogWriter, rules: WriteRules, flush: FlushRules, held: ExitStack) -> None:
         self.writer = writer
         self.rules = rules
         self.store_timestamp = 0  # of the newest message
         self._sync = flush.sync
         self._group = writer.group
         self._thread = None if flush.sync else FlushThread(self._group, flush)
-        self._held = held
+        self._held = held.pop_all()  # now that it is whole
         self._buffer = memoryview(bytearray(_BUFFER))
         self._soiled = False
         self._owner = writer.owner
@@ -207,8 +206,7 @@ class FlushThread:
         self._group = group
         self._rules = rules
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="mqindex-flush", daemon=True)
-        self._thread.start()
+        self._thread = start(self._run, "flush")
 
     def close(self) -> None:
         """Stop, after the flush that runs."""

@@ -7,7 +7,6 @@ import errno
 import os
 import stat
 import struct
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from mqindex._native.owner import Owner
 from mqindex.errors import CapacityError, FileStateError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.few_threads import started
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.results.staging import scratch
 from mqindex.files.results.whole_file import appearing
@@ -274,12 +274,11 @@ class SpareFile:
         self.allocated = allocated
         self._size = size
         self._fd: int | None = None
-        self._maker = threading.Thread(target=self._make, name="mqindex-spare", daemon=True)
-        self._maker.start()
+        self._maker = started(self._make, "spare")
 
     def place(self, path: str) -> bool:
         """Give it a name in its directory, which is not synced here; False: there is no spare file."""
-        self._maker.join()
+        self._wait()
         if self._fd is None:
             return False
         with contextlib.suppress(OSError):
@@ -288,10 +287,14 @@ class SpareFile:
 
     def close(self) -> None:
         """Close it, with a name or without. May be called twice."""
-        self._maker.join()
+        self._wait()
         if self._fd is not None:
             disk.close(self._fd)
         self._fd = None
+
+    def _wait(self) -> None:
+        if self._maker is not None:
+            self._maker.join()
 
     def _make(self) -> None:
         with contextlib.suppress(OSError):
