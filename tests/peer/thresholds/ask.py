@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.peer.jvm import FLAGS
+from tests.peer.jvm import FLAGS, PATIENCE
 from tests.peer.maven import class_path, exit_code, java
 from tests.peer.thresholds.questions import NOT_ASKED, QUESTIONS, SIZES, Question
 from tests.support.golden import DATA, case
@@ -40,9 +40,8 @@ def answer(question: Question, release: str, home: Path) -> str:
 
 def _said(release: str, words: Sequence[str], home: Path) -> list[str]:
     command = [java(), *FLAGS, OPENED, f"-Duser.home={home}", "-cp", class_path("thresholds", release)]
-    done = subprocess.run(
-        [*command, "peer.thresholds.Asked", *words], cwd=home, capture_output=True, text=True, check=False
-    )
+    command += ["peer.thresholds.Asked", *words]
+    done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False, timeout=PATIENCE)
     return [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
 
 

@@ -13,15 +13,10 @@ import org.apache.rocketmq.store.config.MessageStoreConfig;
 
 /** Asks the classes of one release one question. An answer is a line that begins with {@code answer: }. */
 public final class Asked {
-    private static final long PATIENCE = 15_000;
-
     private Asked() {
     }
 
     public static void main(String[] argv) {
-        Thread watcher = new Thread(Asked::haltAfterPatience, "patience");
-        watcher.setDaemon(true);
-        watcher.start();
         try {
             ask(argv[0], Arrays.copyOfRange(argv, 1, argv.length));
         } catch (Throwable failure) {
@@ -112,17 +107,7 @@ public final class Asked {
         }
     }
 
-    private static void haltAfterPatience() {
-        try {
-            Thread.sleep(PATIENCE);
-        } catch (InterruptedException ended) {
-            return;
-        }
-        answer("does not end");
-        end();
-    }
-
-    private static void end() {
+    static void end() {
         System.out.flush();
         Runtime.getRuntime().halt(0);
     }

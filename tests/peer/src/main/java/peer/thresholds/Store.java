@@ -56,12 +56,15 @@ final class Store {
             return;
         }
         Asked.answer("log " + store.getMinPhyOffset() + " " + store.getMaxPhyOffset());
+        Thread watcher = new Thread(new Watcher(store, Thread.currentThread()));
+        watcher.start();
         store.start();
+        watcher.interrupt();
         Asked.answer("started");
         for (String one : todo) {
             act(one.split(":"));
         }
-        Thread.sleep(1000);
+        Watcher.awaitDispatch(store);
         queues();
         if (Arrays.asList(todo).contains("stop")) {
             store.shutdown();
