@@ -32,14 +32,9 @@ from mqindex.rocketmq.pipeline.in_turn import build_in_turn
 from mqindex.rocketmq.pipeline.log_end import find_after_end
 from mqindex.rocketmq.pipeline.log_gone import find_ends_early
 from mqindex.rocketmq.pipeline.parts import PARTS, check_parts
-from mqindex.rocketmq.pipeline.queue_splits import (
-    FILE_BLOCK,
-    assign_queues,
-    oddity_findings,
-    queue_space,
-    skipped_findings,
-)
-from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues
+from mqindex.rocketmq.pipeline.queue_build import FILE_BLOCK
+from mqindex.rocketmq.pipeline.queue_splits import assign_queues, least_space, left_out_findings, oddity_findings
+from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, BuiltQueues, QueueWork
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, Extracted, LogRange, assign, cut, extract
 from mqindex.rocketmq.pipeline.stages import Built, Part
 from mqindex.rocketmq.pipeline.survey import (
@@ -52,6 +47,7 @@ from mqindex.rocketmq.pipeline.survey import (
     survey_again,
 )
 from mqindex.rocketmq.pipeline.surveys.queue_survey import queues_elsewhere
+from mqindex.rocketmq.pipeline.unit_runs import names_of
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 from mqindex.rocketmq.settings import LOG_FILE_SIZE
 
@@ -153,20 +149,19 @@ def rebuild(
         )
         in_turn = build_in_turn(seeing, splits, scratch, found.geometry.value) if "index" in wanted else None
         extracted = in_turn[0] if in_turn is not None else extract(seeing, [splits])[0]
-        report.findings += [one.finding() for one in _unknown(seeing, found, extracted, wanted)]
-        left_out = skipped_findings(extracted.units, options.root)
-        topics = found.queues.batches(options)
-        batches = assign_queues(extracted.units, found.queues.rules, scratch, batches=topics, skip=left_out)
+        rules, runs = found.queues.rules, extracted.units
+        work = QueueWork(scratch, rules, names_of(runs), found.queues.batches(options), found.log_bytes)
+        batches = assign_queues(runs)
         planned = _index_files(found, extracted, scratch) if "index" in wanted and in_turn is None else []
-        space = queue_space(extracted.units, found.queues.rules, found.log_bytes, topics)
-        require_room(seeing, scratch, planned, space)
+        require_room(seeing, scratch, planned, least_space(batches, rules))
         built = in_turn[1] if in_turn is not None else build_index_files(seeing, planned)
-        queues = build_queue_files(seeing, batches)
+        queues = build_queue_files(seeing, work, batches)
+        report.findings += [one.finding() for one in _unknown(seeing, found, extracted, wanted, queues)]
         publication = Publication(
             scratch=scratch,
             out=order.out,
             aside=f"{order.out}.backup-{staging.backup_name()}" if overwrite else None,
-            moves=(*index_moves(built), *(move for task in queues for queue in task.queues for move in _moves(queue))),
+            moves=(*index_moves(built), *(move for queue in queues.queues for move in _moves(queue))),
             directories=tuple(part for part in PARTS if part in wanted),
         )
         after_end = find_after_end(seeing, found.spans, extracted.fault)
@@ -177,7 +172,7 @@ def rebuild(
     report.findings += after_end
     _fill(report, extracted, built)
     _fill_queues(report, queues, order.out)
-    report.findings += left_out.values()
+    report.findings += left_out_findings(queues.left_out, options.root)
     report.seconds = time.perf_counter() - started
     return report
 
@@ -201,11 +196,13 @@ def _emptied(found: Survey) -> list[Finding]:
     return [kind.finding(path, expected=size, got=0, who="a broker") for path in found.emptied]
 
 
-def _unknown(engine: Engine, found: Survey, extracted: Extracted, wanted: frozenset[str]) -> list[Unknown]:
+def _unknown(
+    engine: Engine, found: Survey, extracted: Extracted, wanted: frozenset[str], built: BuiltQueues
+) -> list[Unknown]:
     """The settings that were assumed, as nothing showed them; `out` is not the store, so this is no error."""
     index = "index" in wanted and extracted.messages > 0
     tags = index and not found.version.known and tags_matter(engine, found, [_whole(found)])
-    queues = {name for run in extracted.units for name in run.names()} if "consumequeue" in wanted else set()
+    queues = {queue.name for queue in built.queues} | built.left_out.keys()
     return unknown_settings(found, index=index, tags=tags, queues=queues)
 
 
@@ -285,10 +282,9 @@ def _fill(report: RebuildReport, extracted: Extracted, built: Sequence[Built]) -
     report.fsync_seconds += sum(part.fsync_seconds for part in built)
 
 
-def _fill_queues(report: RebuildReport, built: Sequence[BuiltQueues], out: str) -> None:
-    for task in built:
-        for queue in task.queues:
-            topic, queue_id = queue.name
-            report.units += queue.units
-            report.findings += oddity_findings(queue.oddities, os.path.join(out, queue.side, topic, str(queue_id)))
-        report.fsync_seconds += task.fsync_seconds
+def _fill_queues(report: RebuildReport, built: BuiltQueues, out: str) -> None:
+    for queue in built.queues:
+        topic, queue_id = queue.name
+        report.units += queue.units
+        report.findings += oddity_findings(queue.oddities, os.path.join(out, queue.side, topic, str(queue_id)))
+    report.fsync_seconds += built.fsync_seconds

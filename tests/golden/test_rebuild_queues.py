@@ -11,6 +11,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import rebuild
+from mqindex.rocketmq.pipeline import queue_splits, queue_stages
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase, case
 from tests.support.tree import identities, index_bytes, queue_contents, scraps
 
@@ -37,6 +38,19 @@ def test_queue_files_are_the_broker_s(
     assert all(Path(path).is_file() for path in report.out_files)
     assert identities(root) == before
     assert scraps(tmp_path) == []
+
+
+@each_store
+def test_units_that_are_read_a_few_at_a_time_give_the_same(
+    name: str, golden_store: GoldenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_stages, "_READ_AT_ONCE", 1)
+    monkeypatch.setattr(queue_splits, "_SMALL_BATCH", 1)
+    _, root = golden_store(name)
+    report = rebuild(root, tmp_path / "out", parts=["consumequeue"], split_size=4096)
+    assert (report.findings, queue_contents(tmp_path / "out")) == ([], queue_contents(root))
+    names = [Path(path).parent.parts[-2:] for path in report.out_files if "consumequeue_ext" not in path]
+    assert names == sorted(names, key=lambda name: (name[0], int(name[1])))  # in the order of the queues
 
 
 @each_store

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq import rebuild
+from mqindex.rocketmq.pipeline import queue_stages
 from mqindex.rocketmq.queue.queue_names import name_problem
 from tests.reference.commit_log import scan_log
 from tests.reference.dispatch import Rules
@@ -64,10 +65,18 @@ def logs(draw: st.DrawFn) -> list[LogMessage]:
     st.sampled_from([4096, 1 << 20]),
     st.sampled_from([1, 2]),
     st.sampled_from(sorted(DISPATCHED)),
+    st.sampled_from([1, 20, 1 << 18]),
 )
 def test_rebuilt_queues_are_the_twins(
-    messages: list[LogMessage], file_size: int, ext: int | None, split_size: int, workers: int, version: str
+    messages: list[LogMessage],
+    file_size: int,
+    ext: int | None,
+    split_size: int,
+    workers: int,
+    version: str,
+    at_once: int,
 ) -> None:
+    """`at_once`: units that a task that builds queues reads before it writes."""
     home = Path(tempfile.mkdtemp(dir=memory_disk()))
     try:
         LogWriter(home / "store" / "commitlog", mapped_file_size=8192).write(*messages)
@@ -77,7 +86,8 @@ def test_rebuilt_queues_are_the_twins(
             "enableConsumeQueueExt": ext is not None,
             **({} if ext is None else {"mappedFileSizeConsumeQueueExt": ext}),
         }
-        with mock.patch("os.fsync"):  # thousands of tiny files, and no power failure here
+        few_at_once = mock.patch.object(queue_stages, "_READ_AT_ONCE", at_once)
+        with few_at_once, mock.patch("os.fsync"):  # thousands of tiny files, and no power failure here
             rebuild(
                 home / "store", home / "out", config=config, broker_version=version, split_size=split_size,
                 engine=LocalEngine(workers),

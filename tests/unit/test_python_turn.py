@@ -48,13 +48,13 @@ def test_only_small_queues_are_built_in_turn(
 ) -> None:
     monkeypatch.setattr(turns, "one_at_a_time", lambda: True)
     seen: list[bool] = []
-    build = queue_stages._build_queue
+    build = queue_stages._Queues._begin
 
     def looked_at(*arguments: object) -> object:
         seen.append(turns._turn.locked())
         return build(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(queue_stages, "_build_queue", looked_at)
+    monkeypatch.setattr(queue_stages._Queues, "_begin", looked_at)
     write_big_log(tmp_path / "store", messages=messages, body_size=0, mapped_file_size=16 << 20, queues=4)
     rocketmq.rebuild(
         tmp_path / "store", tmp_path / "out", parts=["consumequeue"], broker_version="4.9.3", engine=LocalEngine(2)

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from mqindex.rocketmq.pipeline.queue_splits import queue_space
-from mqindex.rocketmq.pipeline.queue_stages import QUEUE_RUN, UnitRun
+from mqindex.rocketmq.log.log_entries import UNIT
+from mqindex.rocketmq.pipeline.queue_build import QueueBuilder, Units
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 
-
-def run(*queues: tuple[int, int, int, int]) -> UnitRun:
-    rows = [(0, queue_id, count, first, stop) for queue_id, count, first, stop in queues]
-    return UnitRun("", ("T",), np.array(rows, QUEUE_RUN))
+LOG = 1 << 20
 
 
-@pytest.mark.parametrize(
-    ("file_size", "files"),
-    [(20, 2 + 5), (60, 1 + 2), (6_000_000, 1 + 1)],
-)
-def test_each_file_takes_a_block(file_size: int, files: int) -> None:
+def units(*queue_offsets: int) -> Units:
+    found = np.zeros(len(queue_offsets), UNIT)
+    found["queue_offset"] = queue_offsets
+    found["phy_offset"] = np.arange(len(found)) * 1000
+    return found
+
+
+def builder(directory: Path, file_size: int) -> QueueBuilder:
+    return QueueBuilder(str(directory), None, QueueRules(file_size=file_size))
+
+
+@pytest.mark.parametrize(("file_size", "files"), [(20, 5), (60, 2), (6_000_000, 1)])
+def test_each_file_takes_a_block(file_size: int, files: int, tmp_path: Path) -> None:
     """It counted one for each queue, whatever it had of files."""
-    runs = [run((0, 2, 0, 2), (1, 2, 0, 2)), run((1, 2, 3, 5))]  # a hole of one unit
-    assert queue_space(runs, QueueRules(file_size=file_size), 1 << 20) >= 7 * 20 + files * 4096
-    assert queue_space(runs, QueueRules(file_size=file_size), 1 << 20) < 7 * 20 + (files + 1) * 4096
+    queue = builder(tmp_path, file_size)
+    assert queue.space([units(0, 1), units(3, 4)], LOG) == 5 * 20 + files * 4096  # a hole of one unit
+    assert queue.space([units(0, 1, 3, 4)], LOG) == 5 * 20 + files * 4096
 
 
-def test_blanks_before_the_first_unit_are_counted() -> None:
-    assert queue_space([run((0, 1, 7, 8))], QueueRules(file_size=100), 1 << 20) == 3 * 20 + 4096
+def test_blanks_before_the_first_unit_are_counted(tmp_path: Path) -> None:
+    assert builder(tmp_path, 100).space([units(7)], LOG) == 3 * 20 + 4096
 
 
-def test_an_offset_that_is_far_too_large_makes_no_files() -> None:
-    runs = [run((0, 1, 0, 1)), run((0, 1, 1 << 60, (1 << 60) + 1))]
-    assert queue_space(runs, QueueRules(file_size=20), 1 << 20) == 2 * (20 + 4096)
+def test_an_offset_that_is_far_too_large_makes_no_files(tmp_path: Path) -> None:
+    queue = builder(tmp_path, 20)
+    assert queue.space([units(0), units(1 << 60)], LOG) == 2 * (20 + 4096)
+
+
+def test_a_hole_after_what_is_written_is_counted(tmp_path: Path) -> None:
+    queue = builder(tmp_path, 6_000_000)
+    queue.put(units(0, 1))
+    queue.close()
+    assert queue.space([units(2, 3)], LOG) == 2 * 20 + 4096
+    assert queue.space([units(12)], LOG) == 11 * 20 + 4096
+    assert queue.space([units(0, 1)], LOG) == 2 * 20 + 4096  # again, or of a topic that was created again

@@ -11,6 +11,8 @@ from __future__ import annotations
 import itertools
 import os
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 
 from mqindex.engines import Engine
 from mqindex.files import disk
@@ -20,11 +22,11 @@ from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.kinds import names_in
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
-from mqindex.rocketmq.pipeline import queue_stages
 from mqindex.rocketmq.pipeline.builds import require_room
-from mqindex.rocketmq.pipeline.queue_splits import assign_queues, queue_space
-from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueBatch
+from mqindex.rocketmq.pipeline.queue_splits import assign_queues, least_space
+from mqindex.rocketmq.pipeline.queue_stages import BuiltQueue, OldQueues, QueueBatch, QueueWork, build_queues
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, LogRange, cut, extract
+from mqindex.rocketmq.pipeline.unit_runs import names_of
 from mqindex.rocketmq.queue.queue_names import QueueName
 
 _STRAY = "stray-queue-file"
@@ -107,32 +109,26 @@ def mend_queues(
     options, topics = found.options, found.queues.batches(found.options)
     directories = options.consume_queue, options.consume_queue_ext_directory, options.batch_consume_queue
     old = OldQueues(*directories, (*diagnosis.lost, (diagnosis.cut, MAX_TIMESTAMP)))
-    batches = assign_queues(extracted.units, found.queues.rules, scratch, batches=topics, more=wanted, old=old)
-    space = queue_space(extracted.units, found.queues.rules, found.log_bytes, topics)
-    require_room(engine, scratch, (), space)
-    items = [_Mend(options.root, batch) for batch in batches]
-    weights = [len(batch.queues) + batch.units for batch in batches]
-    mended = engine.map(_mend, items, name="build the queues", weights=weights, unit="unit")
-    return [queue for task in mended for queue in task if queue.changes]
+    rules, log_bytes = found.queues.rules, found.log_bytes
+    work = QueueWork(scratch, rules, names_of(extracted.units), topics, log_bytes, old)
+    batches = assign_queues(extracted.units, more=sorted(wanted))
+    require_room(engine, scratch, (), least_space(batches, rules))
+    weights = [batch.units + 1 for batch in batches]
+    stage = partial(_mend, options.root, work)
+    mended = engine.map(stage, batches, name="build the queues", weights=weights, unit="unit")
+    return sorted((queue for task in mended for queue in task if queue.changes), key=attrgetter("name"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Mend:
-    root: str
-    batch: QueueBatch
-
-
-def _mend(item: _Mend) -> list[MendedQueue]:
+def _mend(root: str, work: QueueWork, batch: QueueBatch) -> list[MendedQueue]:
     """Build a batch, and compare it with the files that are there."""
-    built = queue_stages.build_queues(item.batch)
-    return [_compared(item, queue) for queue in built.queues]
+    return [_compared(root, queue) for queue in build_queues(work, batch).queues]
 
 
-def _compared(item: _Mend, queue: BuiltQueue) -> MendedQueue:
+def _compared(root: str, queue: BuiltQueue) -> MendedQueue:
     changes: list[Change] = []
     for side, source in ((queue.side, queue.path), ("consumequeue_ext", queue.ext)):
         below = os.path.join(side, queue.name[0], str(queue.name[1]))
-        target = os.path.join(item.root, below)
+        target = os.path.join(root, below)
         if source is None:
             continue
         if not disk.is_directory(target):

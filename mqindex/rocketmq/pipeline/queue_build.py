@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,12 @@ from mqindex.rocketmq.kinds import name_at
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 from mqindex.rocketmq.queue.old_queue import BLANK_UNIT, OldQueue
 from mqindex.rocketmq.queue.queue_rules import QueueRules
-from mqindex.rocketmq.queue.unit_places import UnitPlaces, stretches
+from mqindex.rocketmq.queue.unit_places import UnitPlaces, fits_hole, stretches
 
 Units = npt.NDArray[Any]
+
+FILE_BLOCK: Final = 4096
+"""What a file system takes at least for a file: its last block is not full."""
 
 NO_EXT = -(2**63)
 """As a unit's store_timestamp: it never has an extension unit (the units of multi-dispatch)."""
@@ -59,6 +63,10 @@ class PlacedFile:
 
     def _path(self, start: int) -> str:
         return os.path.join(self.directory, name_at(start))
+
+    def space(self, count: int, unit: int) -> int:
+        """Bytes that so many units more, of `unit` bytes, will take on the disk; files are sparse after their units."""
+        return count * unit + -(-count // (self.file_size // unit)) * FILE_BLOCK
 
     def reset(self) -> None:
         """Forget everything written."""
@@ -139,6 +147,15 @@ class QueueBuilder(UnitPlaces):
             self._ext = ExtWriter(ext_directory, rules.ext_file_size)
         self._blanks: deque[tuple[int, int]] = deque(maxlen=_HOLES)
         self.kept = 0
+
+    def space(self, pieces: Sequence[Units], log_bytes: int) -> int:
+        """Bytes on the disk for the units that follow and the blanks between them; `log_bytes`: of the whole log."""
+        count, first = sum(map(len, pieces)), int(pieces[0]["queue_offset"][0])
+        before = self.next if self.next >= 0 else first - first % self._in_file
+        holes = first - before, int(pieces[-1]["queue_offset"][-1]) + 1 - first - count
+        blanks = sum(hole for hole in holes if hole > 0 and fits_hole(hole, log_bytes))
+        ext = count * EXT_UNIT.itemsize if self._ext is not None else 0
+        return ext + self._files.space(count + blanks, layout.QUEUE_UNIT_SIZE)
 
     def _begin(self, place: int, phy_offset: int) -> None:
         start = place - place % self._in_file

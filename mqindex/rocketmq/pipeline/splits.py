@@ -15,9 +15,9 @@ from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.expiry import expired_finding, still_there
 from mqindex.rocketmq.log.log_entries import LogSpan, Tags
 from mqindex.rocketmq.pipeline import stages
-from mqindex.rocketmq.pipeline.queue_stages import UnitRun
 from mqindex.rocketmq.pipeline.split_walk import SplitWalk
 from mqindex.rocketmq.pipeline.stages import Part, Run, Slice, Split
+from mqindex.rocketmq.pipeline.unit_runs import UnitRun
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 

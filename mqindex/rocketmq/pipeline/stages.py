@@ -5,7 +5,8 @@ extract   a byte range of one log file          ->  a run: its entries, 20 bytes
 build     slices of runs, and the seed          ->  an index file under a temporary name
 ```
 
-The additional parts for consume queues are in `queue_stages`; `mqindex.files.results.publication` publishes the result.
+What there is more for consume queues is in `unit_runs` and `queue_stages`;
+`mqindex.files.results.publication` publishes the result.
 
 Every task writes under a name of its own, so that a retried or duplicated task harms nothing.
 """
@@ -29,8 +30,8 @@ from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.results import staging
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, FileWalk
-from mqindex.rocketmq.pipeline.queue_stages import UnitCollector, UnitRun
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
+from mqindex.rocketmq.pipeline.unit_runs import UnitCollector, UnitRun
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 

@@ -47,15 +47,16 @@ class OldBatchQueue:
         for file in self._files:
             with SparseFile(file.path) as opened:
                 end = min(-(-opened.data_end() // BATCH_UNIT_SIZE), min(opened.size, file.size) // BATCH_UNIT_SIZE)
-                for at in range(0, end, _AT_ONCE):
-                    stop = min(at + _AT_ONCE, end)
-                    rows = np.frombuffer(opened.read(at * BATCH_UNIT_SIZE, stop * BATCH_UNIT_SIZE), BATCH_UNIT)
-                    rows = rows[self._is_kept(rows)]
-                    highest = np.maximum.accumulate(np.concatenate([[before], rows["phy_offset"]]))
-                    rows = rows[rows["phy_offset"] > highest[:-1]]
-                    before = int(highest[-1])
-                    if len(rows):
-                        yield rows
+            for at in range(0, end, _AT_ONCE):
+                with SparseFile(file.path) as opened:  # not open while others read: many queues are built side by side
+                    data = opened.read(at * BATCH_UNIT_SIZE, min(at + _AT_ONCE, end) * BATCH_UNIT_SIZE)
+                rows = np.frombuffer(data, BATCH_UNIT)
+                rows = rows[self._is_kept(rows)]
+                highest = np.maximum.accumulate(np.concatenate([[before], rows["phy_offset"]]))
+                rows = rows[rows["phy_offset"] > highest[:-1]]
+                before = int(highest[-1])
+                if len(rows):
+                    yield rows
 
     def _is_kept(self, rows: BatchUnits) -> npt.NDArray[np.bool_]:
         phys = rows["phy_offset"].astype(np.int64)
