@@ -22,7 +22,6 @@ from mqindex.files.results.publication import Publication
 from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores
-from mqindex.rocketmq.checks.start.compaction import compaction_not_written
 from mqindex.rocketmq.checks.wanted_settings import Unknown, tags_matter, unknown_settings
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import UNIT
@@ -242,8 +241,10 @@ def _look(order: _Order) -> tuple[Survey, int]:
     found = survey_again(survey(order.options), None)
     require_log(found)
     built = _built(order, found)
-    compacted = compaction_not_written(order.options) if "consumequeue" in built else ()
-    found = replace(found, findings=(*found.findings, *find_ends_early(order.options), *compacted))
+    said = list(find_ends_early(order.options))
+    if "consumequeue" in built and found.queues.compacted:
+        said.append(catalogue.COMPACTION_NOT_WRITTEN.finding(os.path.join(order.options.root, "compaction")))
+    found = replace(found, findings=(*found.findings, *said))
     return found, needed_space(found, built)
 
 

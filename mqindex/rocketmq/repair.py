@@ -28,7 +28,6 @@ from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
-from mqindex.rocketmq.checks.start.compaction import compacted_topics
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.checks.wanted_settings import refuse, wanted_settings
 from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
@@ -268,7 +267,7 @@ def _chosen(engine: Engine, wanted: frozenset[str], seen: StoreDiagnosis) -> _Wr
     refuse(wanted_settings(engine, wrong.index, wrong.queues))
     if wrong.queues is not None:
         _refuse_undeclared(wrong.queues)
-        _refuse_compacted(engine, wrong.queues, seen.walked)
+        _refuse_compacted(wrong.queues, seen.walked)
     return wrong
 
 
@@ -301,16 +300,15 @@ def _refuse_undeclared(queues: QueueDiagnosis) -> None:
             )
 
 
-def _refuse_compacted(engine: Engine, queues: QueueDiagnosis, walked: Walked) -> None:
+def _refuse_compacted(queues: QueueDiagnosis, walked: Walked) -> None:
     """A broker adds to compacted topics what its queues lack: with repaired ones it might add nothing, for good."""
     if queues.missing or queues.bad or queues.bad_batches:
-        options = queues.survey.options
-        compacted = run_one(engine, compacted_topics, options, "look at the compacted topics")
+        compacted = queues.survey.queues.compacted
         there = sorted(compacted.intersection(queue.topic for run in walked.runs for queue in run.queues))
         if there:
             raise FileStateError(
                 "a repair of the queues may keep messages from compacted topics",
-                path=os.path.join(options.root, "compaction"),
+                path=os.path.join(queues.survey.options.root, "compaction"),
                 expected="queues that only a broker writes",
                 got=f"{plural(len(there), 'compacted topic')} in the log, the first of them {there[0]}",
                 hint="move consumequeue/ and batchconsumequeue/ elsewhere and start the broker, which writes them anew "

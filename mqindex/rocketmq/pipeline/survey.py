@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from mqindex._rules import Broker
-from mqindex.errors import FileStateError, GeometryError
+from mqindex.errors import FileStateError, FormatError, GeometryError
 from mqindex.files import disk, lock
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, kinds, layout, store
@@ -23,6 +23,7 @@ from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger, refuse
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, data_end, last_file_with_frames
+from mqindex.rocketmq.metadata.topic_configs import TopicConfig, read_topic_configs
 from mqindex.rocketmq.options import StoreOptions, store_options
 from mqindex.rocketmq.pipeline.log_gone import find_log_gone, find_perhaps_gone, first_phy_offsets
 from mqindex.rocketmq.pipeline.surveys.queue_survey import QueueSurvey, survey_queues
@@ -109,9 +110,9 @@ def _survey(options: StoreOptions) -> Survey:
     index_files, directories = kinds.index_paths(options.index), kinds.index_directories(options.index)
     with options.blaming(GeometryError, MAX_HASH_SLOT_NUM, MAX_INDEX_NUM):
         chosen, known = _geometry(options, index_files)
-    traces = log_traces(spans)
+    traces, topics = log_traces(spans), _topics(options)
     unread: list[OSError] = []
-    version = survey_version(options, spans, index_files, chosen.value, traces, unread)
+    version = survey_version(options, spans, index_files, chosen.value, traces, topics or {}, unread)
     return Survey(
         options=options,
         spans=spans,
@@ -128,7 +129,7 @@ def _survey(options: StoreOptions) -> Survey:
             + _holes(files, spans)
             + find_perhaps_gone(options, spans)
         ),
-        queues=survey_queues(options, version.broker, traces.batch_topics, unread),
+        queues=survey_queues(options, version.broker, traces.batch_topics, topics, unread),
         index_directories=tuple(directories),
         log_gone=gone,
         unread=tuple(unread),
@@ -305,6 +306,14 @@ def _no_directories(options: StoreOptions) -> list[Finding]:
         for path in (options.index, options.consume_queue, options.batch_consume_queue)
         if disk.exists(path) and not disk.is_directory(path)
     ]
+
+
+def _topics(options: StoreOptions) -> dict[str, TopicConfig] | None:
+    """Those of the configuration; without the file a broker has none. None: verify reports why it cannot be read."""
+    try:
+        return read_topic_configs(os.path.join(options.root, "config"))
+    except FormatError:
+        return None
 
 
 def _strays(directory: str) -> list[Finding]:

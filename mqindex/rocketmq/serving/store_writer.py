@@ -20,7 +20,6 @@ from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.results.whole_file import have_file
 from mqindex.rocketmq import store
-from mqindex.rocketmq.checks.start.compaction import compacted_topics
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
@@ -101,7 +100,7 @@ class StoreWriter(Closable):
         require_directories(found)
         require_lengths(found)
         refuse_queues_in_rocksdb(found.queues.rocksdb)  # no broker would read queues in files beside them
-        rules, batch_topics = found.queues.rules, found.queues.batch_topics
+        rules, batch_topics, compacted = found.queues.rules, found.queues.batch_topics, found.queues.compacted
         self.index, self.queues = open_outputs(
             opened,
             options,
@@ -113,7 +112,6 @@ class StoreWriter(Closable):
             for name in self.queues:
                 self.queues[name]  # errors are raised here, before anything is written
         refuse_entries_after(options, _after_end(self.index, self.queues, self.log.max_phy_offset))
-        compacted = compacted_topics(options)
         first = partial(_first_to_dispatch, options, self.index, self.queues, found)
         if (batch_topics or compacted) and _are_left_behind(found, first(), self.log.max_phy_offset, compacted):
             raise _LeftBehindError("messages are left to dispatch, also to other places", path=options.root)

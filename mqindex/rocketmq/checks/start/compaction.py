@@ -12,17 +12,15 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from mqindex.errors import FormatError
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, kinds
 from mqindex.rocketmq.checks.start.start_files import Entry, listed
 from mqindex.rocketmq.kinds import subdirectories
-from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
 from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.settings import COMPACTION
 
 _LOG, _QUEUES = "compactionLog", "compactionCq"
-_POLICY: Final = "COMPACTION"
 _REPLACED: Final = ".delete"
 
 
@@ -41,34 +39,12 @@ def compaction_is_on(options: StoreOptions) -> bool:
     return options.value(COMPACTION)
 
 
-def compaction_not_compared(options: StoreOptions) -> Finding | None:
+def compaction_not_compared(found: Survey) -> Finding | None:
     """That there is something which is not read; None: there is no compacted topic."""
-    home = os.path.join(options.root, "compaction")
-    if any(subdirectories(os.path.join(home, name)) for name in (_LOG, _QUEUES)) or compacted_topics(options):
+    home = os.path.join(found.options.root, "compaction")
+    if found.queues.compacted or any(subdirectories(os.path.join(home, name)) for name in (_LOG, _QUEUES)):
         return catalogue.COMPACTION_NOT_COMPARED.finding(home)
     return None
-
-
-def compaction_not_written(options: StoreOptions) -> list[Finding]:
-    """The same of a rebuild."""
-    home = os.path.join(options.root, "compaction")
-    return [catalogue.COMPACTION_NOT_WRITTEN.finding(home)] if compacted_topics(options) else []
-
-
-def compacted_topics(options: StoreOptions) -> frozenset[str]:
-    """Those of the configuration; where that is missing or cannot be read, those that have files. None where a broker
-    compacts none.
-    """
-    if not compaction_is_on(options):
-        return frozenset()
-    try:
-        configured = read_topic_configs(os.path.join(options.root, "config"))
-    except (FormatError, OSError):  # that is told by itself
-        configured = {}
-    if configured:
-        compacted = (name for name, config in configured.items() if config.attributes.get("cleanup.policy") == _POLICY)
-        return frozenset(compacted)
-    return frozenset(map(os.path.basename, subdirectories(os.path.join(options.root, "compaction", _QUEUES))))
 
 
 def compaction_faults(options: StoreOptions) -> Iterator[CompactionFault]:

@@ -287,7 +287,7 @@ class _Look(LoadLook):
         """What a broker from 5.1 on keeps of compacted topics, unless that is switched off."""
         if self._broker.does(COMPACTION) is False or not compaction_is_on(self._options):
             return
-        not_compared = compaction_not_compared(self._options)
+        not_compared = compaction_not_compared(self._found)
         if not_compared is not None:
             self._findings.append(not_compared)
         for fault in compaction_faults(self._options):

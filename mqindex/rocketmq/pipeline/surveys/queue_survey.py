@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mqindex._rules import Broker
-from mqindex.errors import FormatError
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.kinds import is_rocksdb, subdirectories
-from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
+from mqindex.rocketmq.metadata.topic_configs import TopicConfig
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.queue_stages import BatchTopics
 from mqindex.rocketmq.pipeline.surveys.delay_survey import delay_levels, seen_delays
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC, QueueRules, queue_rules
 from mqindex.rocketmq.rocksdb import config_in_rocksdb, queues_in_rocksdb
-from mqindex.rocketmq.settings import BATCH_FILE_SIZE, EXT_FILE_SIZE, MESSAGE_DELAY_LEVEL, QUEUE_FILE_SIZE, Setting
+from mqindex.rocketmq.settings import (
+    BATCH_FILE_SIZE,
+    COMPACTION,
+    EXT_FILE_SIZE,
+    MESSAGE_DELAY_LEVEL,
+    QUEUE_FILE_SIZE,
+    Setting,
+)
 
-_QUEUE_TYPE, _BATCH = "queue.type", "BatchCQ"
 _DEFAULT, _USUAL = "the broker's default", "the usual length of the files"
 
 
@@ -45,6 +51,8 @@ class QueueSurvey:
     `lengths`: of every sort of files that there are to be; `batch_file_size`: the one of batch queues.
     `known_levels`: the delay levels whose delays units show; None: the configuration says all. `rocksdb`: where the
     queues are instead, when they are in RocksDB; None: in files.
+    `compacted`: the compacted topics, of the configuration or, where that has no topics, those that have files; none
+    where a broker compacts none.
     `declared`: topics that config/topics.json gives batch queues; None: it cannot be read, or topics are elsewhere.
     """
 
@@ -56,6 +64,7 @@ class QueueSurvey:
     known_levels: frozenset[int] | None = None
     rocksdb: str | None = None
     declared: frozenset[str] | None = None
+    compacted: frozenset[str] = frozenset()
 
     def batches(self, options: StoreOptions) -> BatchTopics:
         """For those that build queues."""
@@ -63,12 +72,16 @@ class QueueSurvey:
 
 
 def survey_queues(
-    options: StoreOptions, broker: Broker, batch_topics: frozenset[str], unread: list[OSError]
+    options: StoreOptions,
+    broker: Broker,
+    batch_topics: frozenset[str],
+    topics: Mapping[str, TopicConfig] | None,
+    unread: list[OSError],
 ) -> QueueSurvey:
     """The settings: those given, else those that existing files show, else the broker's defaults.
 
-    `batch_topics`: topics with batch queues, by the log's messages. `unread` gets the errors of files that could not
-    be read.
+    `batch_topics`: topics with batch queues, by the log's messages. `topics`: of the configuration; None: it cannot be
+    read. `unread` gets the errors of files that could not be read.
     """
     files = _length(options, QUEUE_FILE_SIZE, options.consume_queue, layout.QUEUE_UNIT_SIZE)
     ext_files = _length(options, EXT_FILE_SIZE, options.consume_queue_ext_directory, 1)
@@ -78,8 +91,11 @@ def survey_queues(
     delays = seen_delays(options, unread) if levels is None else {}
     rules = replace(rules, delay_levels=delay_levels(delays)) if delays else rules
     lengths = [files, batch_files] if rules.ext_file_size is None else [files, ext_files, batch_files]
-    declared, there = _declared(options), map(os.path.basename, subdirectories(options.batch_consume_queue))
+    declared = None if topics is None else _having(topics, "queue.type", "BatchCQ")
+    there = map(os.path.basename, subdirectories(options.batch_consume_queue))
     batch_topics = batch_topics.union(declared or (), there)
+    with_files = map(os.path.basename, subdirectories(os.path.join(options.root, "compaction", "compactionCq")))
+    compacted = _having(topics, "cleanup.policy", "COMPACTION") if topics else frozenset(with_files)
     settings = [(one.setting.reported, one.size) for one in lengths if batch_topics or not one.batch]
     if delays and rules.delay_levels != DELAY_LEVELS:
         source = f"inferred from the units of {SCHEDULE_TOPIC}"
@@ -93,6 +109,7 @@ def survey_queues(
         known_levels=None if levels or options.broker_conf else frozenset(delays),
         rocksdb=queues_in_rocksdb(options),
         declared=None if config_in_rocksdb(options) is not None else declared,
+        compacted=compacted if options.value(COMPACTION) else frozenset(),
     )
 
 
@@ -113,10 +130,5 @@ def _length(options: StoreOptions, setting: Setting[int], directory: str, unit: 
     return FileLength(setting, directory, known or Value(setting.default, _DEFAULT), known is not None, usual, batch)
 
 
-def _declared(options: StoreOptions) -> frozenset[str] | None:
-    """None: verify reports why, and the directories show the topics too. Without the file a broker has no topics."""
-    try:
-        configured = read_topic_configs(os.path.join(options.root, "config"))
-    except FormatError:
-        return None
-    return frozenset(topic for topic, config in configured.items() if config.attributes.get(_QUEUE_TYPE) == _BATCH)
+def _having(topics: Mapping[str, TopicConfig], attribute: str, value: str) -> frozenset[str]:
+    return frozenset(topic for topic, config in topics.items() if config.attributes.get(attribute) == value)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from mqindex._rules import Broker, Rule, numbers_of
-from mqindex.errors import FormatError, MQIndexError, was_cut
+from mqindex.errors import MQIndexError, was_cut
 from mqindex.files import disk
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Value
@@ -39,7 +39,7 @@ from mqindex.rocketmq.log.body import INNER_BATCH
 from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogSpan, Tags
 from mqindex.rocketmq.log.log_scan import first_frame
-from mqindex.rocketmq.metadata.topic_configs import read_topic_configs
+from mqindex.rocketmq.metadata.topic_configs import TopicConfig
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.surveys.tags_survey import IndexedTags
 
@@ -100,14 +100,15 @@ def survey_version(
     index_files: Sequence[str],
     pair: Geometry,
     traces: LogTraces,
+    topics: Mapping[str, TopicConfig],
     unread: list[OSError],
 ) -> InferredVersion:
     """The version given, else the one that the files show, else the rules before 5.4, which are then not `known`.
 
-    `unread` gets the errors of index files that could not be read.
+    `topics`: of the configuration. `unread` gets the errors of index files that could not be read.
     """
     indexed = IndexedTags(index_files, spans, pair, unread)
-    newest = _newest(options, indexed, traces)
+    newest = _newest(options, indexed, traces, topics)
     return replace(newest, tags=indexed.all(follows(newest.broker, TAGS_INDEXED)))
 
 
@@ -139,10 +140,12 @@ def refuse_unread(unread: Iterable[OSError]) -> None:
         raise OSError(error.errno, f"{error.strerror}; {hint}", error.filename) from error
 
 
-def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> InferredVersion:
+def _newest(
+    options: StoreOptions, indexed: IndexedTags, traces: LogTraces, topics: Mapping[str, TopicConfig]
+) -> InferredVersion:
     if options.broker_version is not None:
         return InferredVersion(options.broker, Value(options.broker_version, "given"))
-    trace, rule = _trace_of_5(options.root, traces) or (None, EVERY)
+    trace, rule = _trace_of_5(options.root, traces, topics) or (None, EVERY)
     least = numbers_of(rule.since or "0")
     tags = numbers_of(str(TAGS_INDEXED.since))
     shown = indexed.newest()
@@ -162,18 +165,14 @@ def _newest(options: StoreOptions, indexed: IndexedTags, traces: LogTraces) -> I
     return InferredVersion(Broker(), Value("unknown", "nothing shows it; the rules before 5.4 are applied"))
 
 
-def _trace_of_5(root: str, traces: LogTraces) -> tuple[str, Rule] | None:
+def _trace_of_5(root: str, traces: LogTraces, topics: Mapping[str, TopicConfig]) -> tuple[str, Rule] | None:
     """What shows the newest broker from 5.0 on, and the rule by which that left it in the store."""
     found = [(name, rule) for name, rule in _TRACES.items() if disk.is_there(os.path.join(root, name))]
     if found:
         return max(found, key=lambda one: numbers_of(str(one[1].since)))
     if traces.since_5_1 or traces.batch_topics:
         return "the newest messages", LONG_TOPICS if traces.since_5_1 else BATCH_QUEUES
-    try:
-        configs = read_topic_configs(os.path.join(root, "config"))
-    except FormatError:
-        return None
-    of_5 = any(config.attributes for config in configs.values())
+    of_5 = any(config.attributes for config in topics.values())
     return ("config/topics.json", BATCH_QUEUES) if of_5 else None
 
 
