@@ -81,4 +81,7 @@ def test_a_transaction_index_with_one(tmp_path: Path, read: list[int], behind: b
                 index.entries()
         else:
             assert next(index.entries()).producer_id == 5
+    report = verify(path)
+    assert [one.kind for one in report.findings if one.severity == "error"]
+    assert 2 <= report.entries <= 4096  # the first block, and one for the hole
     assert sum(read) < 1 << 20

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mqindex._rules import Broker
 from mqindex._words import plural
-from mqindex.files.reading.regular import reading
+from mqindex.files.reading.sparse import SparseFile
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.transaction_index import AbortedTxn, is_refused_version, read_aborted
 from mqindex.kafka.layout import IndexKind
@@ -124,10 +124,12 @@ def check_transactions(
 
 def check_transactions_alone(path: str, base_offset: int) -> tuple[list[Finding], int]:
     """Findings of a `.txnindex` without its log, and how many entries it has: length, versions, offsets and order, and
-    that none ends before the segment begins, for which a broker recovers the segment.
+    that none ends before the segment begins, for which a broker recovers the segment. A hole counts as one entry.
     """
-    with reading(path) as file:
-        data = file.read()
+    with SparseFile(path) as file:
+        start, stop = next(file.stretches(), (0, 0))
+        end = 0 if start else stop
+        data = file.read(0, min(file.size, end - end % -_ENTRY_SIZE + _ENTRY_SIZE))
     entries = read_aborted(data)
     return _first_of_each([*_shape(path, data, entries), *_before(path, entries, base_offset)]), len(entries)
 
