@@ -18,7 +18,11 @@ _NUMBERS = {
     "PermissionDeniedError": errno.EACCES,
     "UnauthenticatedError": errno.EACCES,
     "PreconditionError": errno.ESTALE,
+    "401": errno.EACCES,
+    "403": errno.EACCES,
+    "404": errno.ENOENT,
 }
+_ANSWERED = re.compile(r"status code: ((\d+)[^:\n]*)")  # of a list, whose errors all have one class
 _NO_BUCKET = "no such bucket or container"
 _SECRET = re.compile(r"(?<=://)([^\s?]+\?)[^\s\"')]+")  # a query of a URL may be its signature
 
@@ -99,7 +103,10 @@ def _number(error: Exception) -> int:
         return errno.ENOENT
     own = {FileNotFoundError: errno.ENOENT, PermissionError: errno.EACCES, TimeoutError: errno.ETIMEDOUT}
     found = next((number for kind, number in own.items() if isinstance(error, kind)), None)
-    return found or _NUMBERS.get(type(error).__name__, errno.EIO)
+    answered = _ANSWERED.search(str(error))
+    names = type(error).__name__, answered[2] if answered else ""
+    late = errno.ETIMEDOUT if answered is None and "TimedOut" in str(error) else errno.EIO
+    return found or next((_NUMBERS[name] for name in names if name in _NUMBERS), late)
 
 
 def _is_of_no_bucket(error: Exception) -> bool:
@@ -108,5 +115,7 @@ def _is_of_no_bucket(error: Exception) -> bool:
 
 def _words(error: Exception) -> str:
     """The first sentence of a client's error: the rest is its own structures, and the server's page."""
+    if answered := _ANSWERED.search(str(error)):
+        return f"the server answered {answered[1]}"
     said = _SECRET.sub(r"\1...", str(error).strip()).partition("\n")[0].partition(": <")[0]
-    return said or type(error).__name__
+    return said.rpartition("  - ")[2] or type(error).__name__  # before that: which request, and how often it was tried
