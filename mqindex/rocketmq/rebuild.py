@@ -22,7 +22,7 @@ from mqindex.files.results.publication import Publication
 from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores
-from mqindex.rocketmq.checks.wanted_settings import Unknown, tags_matter, unknown_settings
+from mqindex.rocketmq.checks.wanted_settings import UnknownSetting, tags_matter, unknown_settings
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
@@ -197,7 +197,7 @@ def _emptied(found: Survey) -> list[Finding]:
 
 def _unknown(
     engine: Engine, found: Survey, extracted: Extracted, wanted: frozenset[str], built: BuiltQueues
-) -> list[Unknown]:
+) -> list[UnknownSetting]:
     """The settings that were assumed, as nothing showed them; `out` is not the store, so this is no error."""
     index = "index" in wanted and extracted.messages > 0
     tags = index and not found.version.known and tags_matter(engine, found, [_whole(found)])

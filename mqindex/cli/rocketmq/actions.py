@@ -159,7 +159,7 @@ def _entries(path: str, options: StoreArguments) -> Iterator[Columns]:
 
 
 def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[str]) -> Iterator[Columns]:
-    from mqindex.cli.rocketmq.log_files import log_file_extent
+    from mqindex.cli.rocketmq.queues import log_file_extent
     from mqindex.rocketmq import CommitLog
 
     if kind == COMMIT_LOG_DIR:

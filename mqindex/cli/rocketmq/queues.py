@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.formats import Columns
 from mqindex.cli.rocketmq import kinds
-from mqindex.cli.rocketmq.log_files import log_file_extent
-from mqindex.rocketmq.kinds import queue_place
+from mqindex.cli.trouble import Trouble
+from mqindex.rocketmq.kinds import number_of, queue_place
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue
@@ -22,6 +22,16 @@ def queue_of(path: str) -> dict[str, Any]:
     """The topic and the queue id in the path of a queue's directory; none if it is not in its place."""
     place = queue_place(path)
     return {} if place is None or place.queue_id is None else {"topic": place.topic, "queue_id": place.queue_id}
+
+
+def log_file_extent(path: str) -> tuple[int, int]:
+    """[start, stop) of a file in the whole log or queue, by its name and its length."""
+    start = number_of(path)
+    if start is None:
+        raise Trouble(
+            f"{path} is no part of a log or queue: expected a name of 20 digits, the offset at which it starts"
+        )
+    return start, start + os.path.getsize(path)
 
 
 def home_of(path: str) -> tuple[str, str | None]:

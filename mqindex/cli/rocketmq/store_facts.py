@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli.rocketmq import kinds
 from mqindex.cli.rocketmq.glance import glance
-from mqindex.cli.rocketmq.log_files import log_file_extent
 from mqindex.cli.rocketmq.queue_facts import (
     batch_queue_facts,
     consumer_offsets_facts,
@@ -16,7 +15,7 @@ from mqindex.cli.rocketmq.queue_facts import (
     queue_facts,
     queues_facts,
 )
-from mqindex.cli.rocketmq.queues import queue_of, unit_columns
+from mqindex.cli.rocketmq.queues import log_file_extent, queue_of, unit_columns
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import FormatError, MQIndexError, reason
 from mqindex.files import disk, lock

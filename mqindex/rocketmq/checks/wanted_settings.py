@@ -32,7 +32,7 @@ _DEFAULT = "the broker's default"
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownSetting:
     """A setting that is not known: what, where it decides, which value was taken, and how to give it."""
 
     kind: Kind
@@ -46,7 +46,7 @@ class Unknown:
         return self.kind.finding(self.path, expected=self.what, got=self.taken, option=self.option)
 
 
-def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: Collection[QueueName]) -> list[Unknown]:
+def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: Collection[QueueName]) -> list[UnknownSetting]:
     """The unknown settings of what is to be written: index files, entries that TAGS may give, units of these queues."""
     options = found.options
     unknown = []
@@ -54,24 +54,28 @@ def unknown_settings(found: Survey, *, index: bool, tags: bool, queues: Collecti
         option = f"--hash-slot-num {MAX_HASH_SLOT_NUM.default} --index-num {MAX_INDEX_NUM.default} if the "
         option += "broker runs with its defaults, or "
         what = MAX_INDEX_NUM.decides
-        unknown += [Unknown(catalogue.GEOMETRY_UNKNOWN, what, options.index, _DEFAULT, f"{option}--broker-conf FILE")]
+        unknown += [
+            UnknownSetting(catalogue.GEOMETRY_UNKNOWN, what, options.index, _DEFAULT, f"{option}--broker-conf FILE")
+        ]
     if tags and not found.version.known:
         what = "the broker's version, since TAGS are indexed from 5.4 on"
         option = "--broker-version V, the one that runs on this store"
-        unknown += [Unknown(catalogue.BROKER_VERSION_UNKNOWN, what, options.index, "the rules before 5.4", option)]
+        unknown += [
+            UnknownSetting(catalogue.BROKER_VERSION_UNKNOWN, what, options.index, "the rules before 5.4", option)
+        ]
     return unknown + _of_queues(found, queues)
 
 
-def _of_queues(found: Survey, queues: Collection[QueueName]) -> list[Unknown]:
+def _of_queues(found: Survey, queues: Collection[QueueName]) -> list[UnknownSetting]:
     options, known = found.options, found.queues
     batches = any(topic in known.batch_topics for topic, _ in queues)
     units = [name for name in queues if name[0] not in known.batch_topics]
-    unknown: list[Unknown] = []
+    unknown: list[UnknownSetting] = []
 
     def add(kind: Kind, what: str, path: str, setting: Setting[Any]) -> None:
         said = f"with {setting.name}={setting.default} in it if the broker runs with its defaults"
         option = f"--broker-conf FILE, {said}; FILE is the broker's own, whole"
-        unknown.append(Unknown(kind, what, path, _DEFAULT, option))
+        unknown.append(UnknownSetting(kind, what, path, _DEFAULT, option))
 
     for one in known.lengths:
         if not one.known and (batches if one.batch else units):
@@ -89,7 +93,7 @@ def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(str(start) if stop - start == 1 else f"{start} to {stop - 1}" for start, stop in ranges)
 
 
-def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagnosis | None) -> list[Unknown]:
+def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagnosis | None) -> list[UnknownSetting]:
     """The settings that a repair of these findings needs, and that were not given."""
     found = index.survey if index is not None else queues.survey if queues is not None else None
     assert found is not None
@@ -100,7 +104,7 @@ def wanted_settings(engine: Engine, index: Diagnosis | None, queues: QueueDiagno
     return unknown_settings(found, index=writes or tags, tags=tags, queues=written)
 
 
-def refuse(unknown: Sequence[Unknown]) -> None:
+def refuse(unknown: Sequence[UnknownSetting]) -> None:
     """Refuse to write by a guess; the error names all that has to be given."""
     if unknown:
         kind = GeometryError if any(one.kind is catalogue.GEOMETRY_UNKNOWN for one in unknown) else FileStateError

@@ -28,7 +28,7 @@ from mqindex.files.places.place import place_of, refuse_writing
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
-from mqindex.rocketmq.index.names import IndexSpace
+from mqindex.rocketmq.index.index_space import IndexSpace
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader, Order
 from mqindex.rocketmq.sidecar.names import sidecar_directory
 from mqindex.rocketmq.store import hold_index_file

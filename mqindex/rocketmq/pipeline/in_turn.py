@@ -47,10 +47,10 @@ def build_in_turn(
         return None
     weights = [split.stop - split.start for split in splits]
     files = IndexFiles(out, geometry, beside=engine.workers > 1)
-    turns = _Turns(files)
+    ordered = _InLogOrder(files)
     try:
-        runs = engine.map(turns.read, list(enumerate(splits)), name="read the log", weights=weights, unit="byte")
-        if turns.odd:
+        runs = engine.map(ordered.read, list(enumerate(splits)), name="read the log", weights=weights, unit="byte")
+        if ordered.odd:
             files.discard()
             return None
         extracted = stitch(engine, extract, list(zip(splits, runs, strict=True)), Extracted())
@@ -148,7 +148,7 @@ class _Share:
         self.good: bool | None = None  # whether it follows what was put before; None: its turn has not come
 
 
-class _Turns:
+class _InLogOrder:
     """Passes the entries of the splits on in the order of the log. `odd`: the log has a fault, stop."""
 
     def __init__(self, files: IndexFiles) -> None:
