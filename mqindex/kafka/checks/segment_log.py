@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import MQIndexError, OutOfOrderError, TruncatedFileError
+from mqindex.files.few_threads import of_each
 from mqindex.kafka.checks.log_check import (
     fills_index,
     has_grown,
@@ -186,8 +186,4 @@ def _checksums_hold(segment: LogSegment, made: Recovered, threads: int) -> bool:
     inner = [int(positions[len(positions) * n // threads]) for n in range(1, threads) if len(positions)]
     cuts = sorted({0, *inner, made.end_bytes})
     log = segment.log_bytes()
-    try:
-        with ThreadPoolExecutor(threads, thread_name_prefix="mqindex-crc") as pool:
-            return all(pool.map(lambda piece: batches_reach(log, *piece), pairwise(cuts)))
-    except RuntimeError:  # the system allows no more threads
-        return False
+    return all(of_each(lambda piece: batches_reach(log, *piece), list(pairwise(cuts)), threads))
