@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mqindex.errors import RebuildError
@@ -53,11 +53,14 @@ def outcome(work: Callable[[], Any], dumps: Dumps) -> bytes:
         return dumps((None, _picklable(error, dumps), traceback.format_exc()))
 
 
-def results(outcomes: Mapping[int, bytes]) -> dict[int, Any]:
-    """The value of each task, by the tasks' numbers in order; raises the first error among them."""
+def results(outcomes: dict[int, bytes]) -> dict[int, Any]:
+    """The value of each task, by the tasks' numbers in order; raises the first error among them.
+
+    The bytes are removed from `outcomes` one by one: of a long log they take as much memory as the values.
+    """
     values = {}
     for task in sorted(outcomes):
-        values[task], error, where = pickle.loads(outcomes[task])
+        values[task], error, where = pickle.loads(outcomes.pop(task))
         if error is not None:
             raise error from _WorkerTraceback(where)
     return values

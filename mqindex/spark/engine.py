@@ -119,7 +119,9 @@ class SparkEngine:
                 rows = job.result()
             except Exception as error:
                 raise RebuildError(f"Spark could not {name}: {cause(error)}", hint="nothing was published") from error
-        return results({i: bytes(payload) for i, payload in rows})
+        outcomes = {i: bytes(payload) for i, payload in rows}
+        rows.clear()  # the job has them too
+        return results(outcomes)
 
     def _show(self, name: str, total: int, unit: str, done: int) -> None:
         if self.progress is not None:

@@ -17,8 +17,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +39,7 @@ _PLACE = np.dtype([("at", "=i8"), ("names", "=i8")])
 Units = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class UnitRun:
+class UnitRun(NamedTuple):
     """The name of a split's run in the scratch directory, and how many units each range has in it, as uint32."""
 
     name: str
