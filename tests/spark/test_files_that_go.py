@@ -279,7 +279,11 @@ def test_the_last_log_file_before_one_made_in_advance_is_missed(store: Path) -> 
     last.unlink()
     reader = sources.CommitLogSource({"path": str(store)}).reader(schema("phy_offset"))
     with pytest.raises(FileStateError, match=f"phy offsets {int(last.name)} to {int(made_in_advance.name)}"):
-        reader.partitions()
+        found(reader, reader.partitions())
+    for start in (last.name, str(int(last.name) + 1)):  # no message is left to read
+        reader = sources.CommitLogSource({"path": str(store), "startOffset": start}).reader(schema("phy_offset"))
+        with pytest.raises(FileStateError, match=f"phy offsets {int(start)} to {int(made_in_advance.name)}"):
+            found(reader, reader.partitions())
 
 
 def test_an_index_file_that_is_made_anew_meanwhile_is_an_error(store: Path) -> None:

@@ -186,6 +186,12 @@ def last_file_with_frames(files: Sequence[LogFile]) -> int:
     return next((at for at in reversed(range(len(files))) if _holds_frames(files[at])), -1)
 
 
+def begins_with_frame(file: LogFile) -> bool:
+    """Whether there is a frame at its begin: no more of it is read."""
+    with file.open() as log:
+        return find_frame(log.map, file.start, file.start, file.start + 1) >= 0
+
+
 def _holds_frames(file: LogFile) -> bool:
     stop = file.start + min(file.size, data_end(file.path))
     if stop == file.start:

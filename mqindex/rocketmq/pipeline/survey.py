@@ -22,7 +22,7 @@ from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger, refuse_entries_after
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
-from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, data_end, last_file_with_frames
+from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, begins_with_frame, data_end, last_file_with_frames
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig, read_topic_configs
 from mqindex.rocketmq.options import StoreOptions, store_options
 from mqindex.rocketmq.pipeline.log_gone import find_log_gone, find_perhaps_gone, first_phy_offsets
@@ -188,6 +188,8 @@ def log_gone_from(root: str, directories: Sequence[str]) -> Finding | None:
     """Why a store's log in these directories cannot be complete, for who reads it without a survey."""
     options = store_options(root, commitlog=directories)
     files, _ = _log_files(options)
+    if len(options.commitlog) == 1 and files and begins_with_frame(files[0]):
+        return None  # and nothing was read to know it
     return find_log_gone(options, files, _spans(files))
 
 

@@ -13,11 +13,12 @@ from pyspark.sql.datasource import InputPartition
 
 from mqindex.errors import FileStateError, FormatError, sentence
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, holes, last_file_with_frames
+from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, begins_with_frame, holes, last_file_with_frames
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.spark.missing_files import require_seen
 
 _LOG = logging.getLogger(__name__)
+_NEWEST = 16  # files that are looked at
 MESSAGE_COLUMNS = {
     "topic": "string",
     "queue_id": "int",
@@ -46,11 +47,12 @@ STREAM_OPTIONS = ("maxBytesPerTrigger", "maxMessagesPerTrigger")
 
 @dataclass
 class LogRange(InputPartition):
-    """Messages that begin in [start, stop), all of one file."""
+    """Messages that begin in [start, stop). `before_gap`: files are missing then, unless the log ends before."""
 
     directories: list[str]
     start: int
     stop: int
+    before_gap: bool = False
 
 
 def cut(files: Sequence[LogFile], directories: list[str], start: int, stop: int) -> Iterator[LogRange]:
@@ -61,6 +63,29 @@ def cut(files: Sequence[LogFile], directories: list[str], start: int, stop: int)
             border = min(at - (at - file.start) % SPLIT_SIZE + SPLIT_SIZE, end)
             yield LogRange(directories, at, border)
             at = border
+
+
+def planned(files: Sequence[LogFile], directories: list[str], start: int, stop: int) -> Iterator[LogRange]:
+    """The ranges in [start, stop). The log's end is in one of them: who plans reads no file to find it.
+
+    One task reads all of that range, so what a broker writes meanwhile is read up to one point.
+    """
+    tail = tail_of(files)
+    stop = min(stop, files[-1].stop if files else 0)
+    end = next((at for at, _ in holes(files, tail, stop)), stop)
+    yield from cut(files, directories, start, min(tail, stop))
+    if max(start, tail) < end or end < stop:
+        yield LogRange(directories, min(max(start, tail), end), end, before_gap=end < stop)
+    yield from cut(files, directories, max(start, end), stop)
+
+
+def tail_of(files: Sequence[LogFile]) -> int:
+    """Where the newest file begins that begins with a frame: the log's end is in it or behind it.
+
+    A broker makes the next file in advance, which has none yet.
+    """
+    begun = (file.start for file in reversed(files[-_NEWEST:]) if begins_with_frame(file))
+    return next(begun, files[0].start if files else 0)
 
 
 def begin_of(files: Sequence[LogFile], skipped: Sequence[Skipped]) -> int:
@@ -104,8 +129,8 @@ def opened_log(part: LogRange) -> CommitLog:
 
 
 def holds(log: CommitLog, part: LogRange) -> bool:
-    """Whether one of the log's files has all of the range."""
-    return any(file.start <= part.start and part.stop <= file.stop for file in log.files)
+    """Whether the log's files have all of the range."""
+    return not any(holes(log.files, part.start, part.stop))
 
 
 def is_whole(log: CommitLog) -> bool:
@@ -119,22 +144,16 @@ def messages(
 ) -> Iterator[pa.Table]:
     """The messages of a range. Damage in it is an error; without `fail`, which is `failOnDataLoss`, it is logged."""
     for batch in log.scan(part.start, part.stop, columns=columns, check_crc=check_crc):
-        _tell(log, fail)
+        tell(log, fail)
         yield pa.table(batch)
-    _tell(log, fail)
+    tell(log, fail)
 
 
-def tell_behind_end(log: CommitLog) -> None:
-    """Log it where complete frames are behind the log's end: messages that were cut off, or of an earlier life."""
-    for _ in log.scan(log.max_phy_offset, log.max_phy_offset + 1, columns=["phy_offset"]):
-        pass
-    _tell(log, fail=False)
-
-
-def _tell(log: CommitLog, fail: bool) -> None:
+def tell(log: CommitLog, fail: bool) -> None:
+    """What was found in the log: damage is an error, frames behind its end, which no broker reads, are logged."""
     while log.damage:
         one = log.damage.pop(0)
-        if fail:
+        if fail and not one.behind:
             hint = "`mqindex verify` shows more; failOnDataLoss=false leaves it out"
             raise FormatError(f"the log is damaged: {one}", hint=hint)
         _LOG.warning("%s", one)

@@ -29,7 +29,7 @@ from mqindex.spark.sources.commitlog_ranges import (
     lose,
     messages,
     opened_log,
-    tell_behind_end,
+    tell,
 )
 from mqindex.spark.sources.reading import arrow_schema, record_batches
 from mqindex.spark.store_paths import log_directories
@@ -70,7 +70,9 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
     def initialOffset(self) -> _Offset:
         """Where a new query begins."""
         with CommitLog.open(self.directories) as log:
-            tell_behind_end(log)
+            for _ in log.scan(log.max_phy_offset, log.max_phy_offset + 1, columns=["phy_offset"]):
+                pass  # what lies behind the end is told
+            tell(log, fail=False)
         return _offset(max(self.start, begin_of(*plain_log_files(self.directories))))
 
     def prepareForTriggerAvailableNow(self) -> None:

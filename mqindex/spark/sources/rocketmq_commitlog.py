@@ -23,14 +23,14 @@ from mqindex.spark.sources.commitlog_ranges import (
     STREAM_OPTIONS,
     LogRange,
     begin_of,
-    cut,
     goes_on_at,
     holds,
     is_whole,
     lose,
     messages,
     opened_log,
-    tell_behind_end,
+    planned,
+    tail_of,
 )
 from mqindex.spark.sources.commitlog_stream import LogStreamReader, RefusedStreamReader
 from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader
@@ -54,12 +54,8 @@ class _LogReader(RangeReader):
     def plan(self) -> Iterator[LogRange]:
         directories = log_directories(self.paths)
         with CommitLog.open(directories) as log:
-            if log.files:
-                self._require_files(log)
-            # The end is fixed once; after it are old bytes, or what a broker is writing.
-            yield from cut(log.files, directories, self.start, min(self.stop, log.max_phy_offset))
-            if self.stop > log.max_phy_offset:
-                tell_behind_end(log)
+            self._require_files(log, begin_of(log.files, log.skipped), tail_of(log.files))
+            yield from planned(log.files, directories, self.start, self.stop)
 
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
         with opened_log(partition) as log:
@@ -68,15 +64,16 @@ class _LogReader(RangeReader):
             if partition.start >= log.min_phy_offset and not holds(log, partition):
                 what = "a file of the log is gone, or shorter, since the read was planned"
                 lose(self.fail, what, self.paths[0], f"phy offsets {partition.start} to {partition.stop}")
+            if partition.before_gap:
+                self._require_files(log, partition.stop, goes_on_at(log.files, log.max_phy_offset))
             yield from messages(log, partition, self.schema.names, check_crc=self.check_crc, fail=self.fail)
             if log.expired or partition.start < log.min_phy_offset:
                 left_out = f"phy offsets {partition.start} to {min(partition.stop, log.min_phy_offset)}"
                 _LOG.warning("%s: a broker deleted the log's oldest files; %s are left out", self.paths[0], left_out)
 
-    def _require_files(self, log: CommitLog) -> None:
+    def _require_files(self, log: CommitLog, first: int, end: int) -> None:
         """Tell the files that are missing between others: a broker deletes its oldest ones only."""
-        begin, end = begin_of(log.files, log.skipped), goes_on_at(log.files, log.max_phy_offset)
-        for start, stop in holes(log.files, max(self.start, begin), min(self.stop, end)):
+        for start, stop in holes(log.files, max(self.start, first), min(self.stop, end)):
             what, hint = "files are missing, or shorter, inside the log", "is a directory of the log left out? "
             lose(self.fail, what, self.paths[0], f"phy offsets {start} to {stop}", hint=hint)
 
@@ -95,10 +92,11 @@ class CommitLogSource(FileSource):
     """The messages of a commit log; `body` and `properties` only where the schema names them.
 
     Damage fails the query, and so does a file that is missing between others. With `failOnDataLoss=false` reading goes
-    on at the next message, and the worker logs what is left out, in bytes and phy offsets. Complete messages
-    behind the log's end, which no broker reads, are logged when a query begins. To read a range of phy
-    offsets, give `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters on
-    `phy_offset` (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query only.
+    on at the next message, and the worker logs what is left out, in bytes and phy offsets. Complete messages behind the
+    log's end, which no broker reads, are logged too. One task reads the newest file, and finds the end. To read a range
+    of phy offsets, give `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters
+    on `phy_offset` (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query
+    only.
 
     A stream begins at `startOffset` or the log's begin, and follows the log over its files. `maxBytesPerTrigger` (of
     log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). If the log no longer has what the checkpoint
