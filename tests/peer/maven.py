@@ -18,6 +18,7 @@ __all__ = ["BUILT", "SERVERS", "VERSIONS", "PeerError", "class_path", "exit_code
 VERSIONS = {"rocketmq": ("4.9.3", "5.5.1"), "kafka": ("3.9.1", "4.4.0")}
 SERVERS = {"s3proxy": ("2.9.0",), "hdfs": ("3.4.2",)}  # of files
 OTHERS = {"5.5.1": "5.5.0"}  # of the client and what else RocketMQ did not release again
+KEEPERS = dict.fromkeys(("2.0.0", "2.2.2", "2.3.0"), "3.4.10")  # of ZooKeeper: their own 3.4.13 needs a Java before 14
 PROJECT = Path(__file__).parent
 BUILT = PROJECT.parents[1] / "build" / "peer"
 CAUSES = re.compile(
@@ -62,6 +63,7 @@ def _package(broker: str, version: str, target: Path) -> None:
         raise PeerError("Maven (mvn) was not found; it fetches the real brokers, and `./dev test` installs it")
     properties = [f"-P{broker}", f"-Dpeer.version={version}", f"-Dpeer.directory={target}"]
     properties += [f"-Dpeer.others={OTHERS.get(version, version)}"]
+    properties += [f"-Dpeer.zookeeper={KEEPERS[version]}"] if version in KEEPERS else []
     command = [maven, "-q", "-B", "-f", str(PROJECT / "pom.xml"), *properties, "package"]
     target.mkdir(parents=True, exist_ok=True)
     for offline in (["-o"], []):  # what an earlier build fetched is enough, whatever the network does

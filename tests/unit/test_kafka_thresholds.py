@@ -31,7 +31,7 @@ CASES: Final[dict[str, tuple[str, Does]]] = {  # which answers tell of a rule, a
     "CHECKPOINT_STOPS": ("unreadable", stops),
     "FIRST_OFFSETS_INDEXED": ("recover", lambda answer: answer["index"].startswith("00000014")),  # batches of five
     "LOST_INDEXES_LEFT": ("lost", lambda answer: answer["index"] == ""),
-    "METADATA_INDEXES_TRIMMED": ("metaindex", lambda answer: max(answer["sizes"].values()) < 1 << 20),
+    "METADATA_INDEXES_TRIMMED": ("metaindex", lambda answer: bool(answer["trimmed"])),
     "NUMBER_STOPS": ("number", stops),
     "ONE_BYTE_OF_VERSION": ("txn", starts),
     "RAFT": ("raft", lambda answer: "zookeeper.connect" not in answer["said"]),

@@ -78,6 +78,12 @@ class Broker:
         self._running = self._jvm(main)
         self._said = self._running.log.stat().st_size
 
+    @property
+    def life(self) -> Jvm:
+        """The process of this life."""
+        assert self._running is not None
+        return self._running
+
     def wait_until_ready(self, topics: Iterable[str] = ()) -> None:
         """Until it accepts connections and leads the partitions of the topics."""
         until = time.monotonic() + PATIENCE

@@ -42,7 +42,8 @@ def _said(release: str, words: Sequence[str], home: Path) -> list[str]:
     command = [java(), *FLAGS, OPENED, f"-Duser.home={home}", "-cp", class_path("thresholds", release)]
     command += ["peer.thresholds.Asked", *words]
     done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    return [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
+    lines = done.stdout.replace(str(home), "~").splitlines()
+    return [line.removeprefix(MARK) for line in lines if line.startswith(MARK)]
 
 
 def entry(name: str) -> dict[str, object]:
