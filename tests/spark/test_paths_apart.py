@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mqindex.errors import FileStateError
-from mqindex.spark import build_index, build_partition, rebuild, repair, verify
+from mqindex.spark import build_index, build_partition, rebuild, register, repair, verify
 from tests.support.golden import case
 from tests.support.spark_cluster import WORKERS, IsolatedCluster
 from tests.support.tree import index_bytes
@@ -22,6 +22,7 @@ GEOMETRY = {"hash_slot_num": 7, "index_num": 20}
 ENTRIES = [(f"T#key-{i % 37}", i * 100, 1_700_000_000_000 + i * 1500) for i in range(80)]
 PARTS = 8
 NOT_SEEN = r"^the worker on w[23] does not see it as the others do: "
+NOT_THERE = "does not see it as the others do: "
 
 
 def entries_of(spark: Any) -> Any:
@@ -49,6 +50,15 @@ def repaired(spark: Any, store: Path) -> bool:
 
 def verified(spark: Any, store: Path) -> bool:
     return verify(spark, store).ok
+
+
+def said_of_rows(spark: Any, source: str, path: Path) -> str:
+    """What a read says where it fails; else how many rows there are."""
+    register(spark)
+    try:
+        return f"{len(spark.read.format(source).load(str(path)).collect())} rows"
+    except Exception as error:  # of Spark, with a traceback of the worker in it
+        return str(error)
 
 
 def tree(directory: Path) -> list[str]:
@@ -128,3 +138,18 @@ def test_store_that_all_see_is_rebuilt_where_all_see_it_only(
         isolated_cluster.run(rebuilt, store, everywhere / "out")
     isolated_cluster.run(rebuilt, store, shared / "out")
     assert index_bytes(shared / "out") == index_bytes(store)
+
+
+@pytest.mark.parametrize("source", ["rocketmq_commitlog", "rocketmq_consumequeue", "rocketmq_index"])
+def test_rows_of_files_that_workers_do_not_see_are_missed(
+    isolated_cluster: IsolatedCluster, golden: Path, shared: Path, source: str
+) -> None:
+    """Also where a worker has empty directories there, as below a volume that is not mounted."""
+    assert NOT_THERE in isolated_cluster.run(said_of_rows, source, golden)
+    for name in WORKERS:
+        for part in ("commitlog", "consumequeue", "index"):
+            isolated_cluster.seen_by(name, golden / part).mkdir(parents=True)
+    assert NOT_THERE in isolated_cluster.run(said_of_rows, source, golden)
+    for name in WORKERS:
+        shutil.rmtree(isolated_cluster.seen_by(name, golden))
+    assert isolated_cluster.run(said_of_rows, source, case("basic-493").unpack(shared)).endswith(" rows")
