@@ -119,7 +119,7 @@ CASES = {
     "raft": Case(("2.7.2", "2.8.0"), lives="raft at first"),
     "recover": Case(("1.1.1", "2.0.0"), lose_marks_and_index, index),
     "recover-single": Case(("1.1.1", "2.0.0"), lose_marks_and_index, index, batch=1),
-    "stray": Case(("3.5.2", "3.6.0", "3.6.1"), stray),
+    "stray": Case(("3.6.0", "3.6.1"), stray),
     "txn": Case(("4.3.1", "4.4.0"), aborted(1), lives="kraft"),
     "txnneg": Case(("4.3.1", "4.4.0"), aborted(-1), lives="kraft"),
     "unreadable": Case(("0.11.0.3", "1.0.0"), beside(POINTS, b"0\n1\nt 0\n")),
