@@ -24,7 +24,7 @@ from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
 from mqindex.rocketmq.log.log_columns import require_columns
-from mqindex.rocketmq.log.log_files import LogFile, Skipped, last_file_with_frames
+from mqindex.rocketmq.log.log_files import LogFile, Skipped, last_file_with_frames, newest_begun
 from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
 from mqindex.rocketmq.log.log_scan import end_of_file, require_whole, scan_file
 from mqindex.rocketmq.log.message import Message, read_message
@@ -78,6 +78,7 @@ class CommitLog(Closable):
         self.expired: list[LogFile] = []
         self._starts = [file.start for file in files]
         self._maps = FileMaps("commit log")
+        self._begun: int | None = None
         self._last: int | None = None
         self._end: int | None = None
         self._good = 0  # up to there every record is known to be good
@@ -375,7 +376,7 @@ class CommitLog(Closable):
     def _scan(self, start: int, stop: int, columns: tuple[str, ...], check_crc: bool) -> Iterator[Columns]:
         if self._appender is not None:
             stop = min(stop, self.max_phy_offset)
-        last = self._last_file()
+        last = self._last_file(stop)
         for number, file in enumerate(self.files[: last + 1]):
             if file.start < stop and start < file.stop:
                 self._require_open()
@@ -400,10 +401,15 @@ class CommitLog(Closable):
         if stretch not in self.damage:
             self.damage.append(stretch)
 
-    def _last_file(self) -> int:
+    def _last_file(self, stop: int = 2**63 - 1) -> int:
+        """The number of the file in which the log ends, or of one from `stop` on: to know which, zeros may be read."""
         if self._appender is not None:
             return bisect_right(self._starts, self.max_phy_offset - 1) - 1
         if self._last is None:
+            if self._begun is None:
+                self._begun = newest_begun(self.files)
+            if self.files and stop <= self.files[self._begun].start:
+                return self._begun
             self._last = last_file_with_frames(self.files)
         return self._last
 

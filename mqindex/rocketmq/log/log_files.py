@@ -24,6 +24,7 @@ _ELSEWHERE = (
     "commitlog= (--commitlog) says where it is"
 )
 _BLOCK = 4096  # bytes
+_LOOKS = 16  # at the begin of a file
 _HINT = "a log has one; files of two logs are read each by itself, and of two copies the longer one"
 
 
@@ -184,6 +185,15 @@ def data_end(path: str | os.PathLike[str]) -> int:
 def last_file_with_frames(files: Sequence[LogFile]) -> int:
     """The number of the last file that holds a frame anywhere, where the log ends; -1: no file does."""
     return next((at for at in reversed(range(len(files))) if _holds_frames(files[at])), -1)
+
+
+def newest_begun(files: Sequence[LogFile]) -> int:
+    """The number of the newest file that begins with a frame: the log ends in it or behind it; 0: none of a few does.
+
+    A broker makes the next file in advance, which has no frame yet and may be full of zeros: it is not read here.
+    """
+    newest = range(len(files) - 1, max(len(files) - _LOOKS, 0), -1)
+    return next((at for at in newest if begins_with_frame(files[at])), 0)
 
 
 def begins_with_frame(file: LogFile) -> bool:

@@ -13,12 +13,11 @@ from pyspark.sql.datasource import InputPartition
 
 from mqindex.errors import FileStateError, FormatError, sentence
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, begins_with_frame, holes, last_file_with_frames
+from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, holes, newest_begun
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.spark.missing_files import require_seen
 
 _LOG = logging.getLogger(__name__)
-_NEWEST = 16  # files that are looked at
 MESSAGE_COLUMNS = {
     "topic": "string",
     "queue_id": "int",
@@ -70,22 +69,14 @@ def planned(files: Sequence[LogFile], directories: list[str], start: int, stop: 
 
     One task reads all of that range, so what a broker writes meanwhile is read up to one point.
     """
-    tail = tail_of(files)
-    stop = min(stop, files[-1].stop if files else 0)
+    if not files:
+        return
+    tail, stop = files[newest_begun(files)].start, min(stop, files[-1].stop)
     end = next((at for at, _ in holes(files, tail, stop)), stop)
     yield from cut(files, directories, start, min(tail, stop))
     if max(start, tail) < end or end < stop:
         yield LogRange(directories, min(max(start, tail), end), end, before_gap=end < stop)
     yield from cut(files, directories, max(start, end), stop)
-
-
-def tail_of(files: Sequence[LogFile]) -> int:
-    """Where the newest file begins that begins with a frame: the log's end is in it or behind it.
-
-    A broker makes the next file in advance, which has none yet.
-    """
-    begun = (file.start for file in reversed(files[-_NEWEST:]) if begins_with_frame(file))
-    return next(begun, files[0].start if files else 0)
 
 
 def begin_of(files: Sequence[LogFile], skipped: Sequence[Skipped]) -> int:
@@ -135,8 +126,7 @@ def holds(log: CommitLog, part: LogRange) -> bool:
 
 def is_whole(log: CommitLog) -> bool:
     """Whether no file is missing between those with messages."""
-    last = last_file_with_frames(log.files)
-    return last < 0 or not any(holes(log.files, log.min_phy_offset, log.files[last].start))
+    return not log.files or not any(holes(log.files, log.min_phy_offset, log.files[newest_begun(log.files)].start))
 
 
 def messages(

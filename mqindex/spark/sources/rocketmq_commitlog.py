@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log.log_files import holes
+from mqindex.rocketmq.log.log_files import holes, newest_begun
 from mqindex.spark.missing_files import require_seen
 from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.commitlog_ranges import (
@@ -30,7 +30,6 @@ from mqindex.spark.sources.commitlog_ranges import (
     messages,
     opened_log,
     planned,
-    tail_of,
 )
 from mqindex.spark.sources.commitlog_stream import LogStreamReader, RefusedStreamReader
 from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader
@@ -54,7 +53,9 @@ class _LogReader(RangeReader):
     def plan(self) -> Iterator[LogRange]:
         directories = log_directories(self.paths)
         with CommitLog.open(directories) as log:
-            self._require_files(log, begin_of(log.files, log.skipped), tail_of(log.files))
+            if log.files:
+                newest = log.files[newest_begun(log.files)].start
+                self._require_files(log, begin_of(log.files, log.skipped), newest)
             yield from planned(log.files, directories, self.start, self.stop)
 
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
