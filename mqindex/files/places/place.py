@@ -122,8 +122,7 @@ def place_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | 
         raise ValueError(f"{scheme}://{authority}{path}: expected a URL of {known}, got {scheme}://")
     module, _, name = kind.partition(":")
     text = f"{scheme}://{authority}{path}"
-    with errors_of(text):
-        storage = getattr(importlib.import_module(module), name)(scheme, authority, query, dict(storage_options or {}))
+    storage = getattr(importlib.import_module(module), name)(scheme, authority, query, dict(storage_options or {}))
     return Place(text.rstrip("/") if path.strip("/") else text, storage)
 
 

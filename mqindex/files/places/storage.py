@@ -26,6 +26,8 @@ _ANSWERED = re.compile(r"status code: ((\d+)[^:\n]*)")  # of a list, whose error
 _NO_BUCKET = "no such bucket or container"
 _SECRET = re.compile(r"(?<=://)([^\s?]+\?)[^\s\"')]+")  # a query of a URL may be its signature
 
+_VALUE = re.compile(r"""(?<= )"[^"]*"(?= )""")  # of an option
+
 
 class Stat(NamedTuple):
     """What is at a place. `version`: it changes when the file is replaced, as far as its storage tells."""
@@ -65,7 +67,12 @@ class OfClient:
         self._given = scheme, authority, query, options
         self._lock = new_lock()
         self._client: tuple[int, Any] | None = None
-        self.client()  # what is wrong with the options is said at once
+        try:
+            self.client()  # what is wrong with the options is said at once, but for their values
+        except (MQIndexError, ImportError):
+            raise
+        except Exception as error:
+            raise ValueError(f"storage_options of {self._root}: {_VALUE.sub('...', _words(error))}") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._given

@@ -1,0 +1,34 @@
+"""Options of a storage that it does not know, or that are no values of theirs: a `ValueError` that shows no value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqindex.rocketmq import IndexService
+
+pytest.importorskip("obstore")
+
+SECRET = "guessed"
+WRONG = {
+    "s3": [
+        {"sekret": SECRET},
+        {"secret_access_key": SECRET.encode()},
+        {"virtual_hosted_style_request": SECRET},
+        {"client_options": {"timeout": SECRET}},
+        {"client_options": {"nothing": SECRET}},
+        {"retry_config": {"max_retries": SECRET}},
+    ],
+    "gs": [{"service_account_key": SECRET}],
+    "az": [{"account_key": SECRET}],
+}
+
+
+@pytest.mark.parametrize(("scheme", "options"), [(scheme, one) for scheme, some in WRONG.items() for one in some])
+def test_wrong_options_are_one_sentence_without_their_values(scheme: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=rf"^storage_options of {scheme}://bucket: \S") as refused:
+        IndexService.open(f"{scheme}://bucket/index", storage_options=options)
+    assert SECRET not in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert refused.value.__cause__ is None and refused.value.__suppress_context__
