@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -173,6 +174,44 @@ mqi_guard_range *mqi_guard_add(void *start, size_t length, int writable, void *o
     }
     leave_lock();
     return range;
+}
+
+/* A file without bytes, one for all ranges; -1: none can be made. */
+static int empty_file(void) {
+    static int fd = -1;
+    take_lock();
+    if (fd < 0) {
+#ifdef __linux__
+        fd = memfd_create("mqindex", MFD_CLOEXEC);
+#else
+        FILE *file = tmpfile();
+        fd = file != NULL ? dup(fileno(file)) : -1;
+        if (file != NULL) (void)fclose(file);
+#endif
+    }
+    leave_lock();
+    return fd;
+}
+
+static void *map_nothing(void *start, size_t length, int flags) {
+    int fd = empty_file();
+    return fd < 0 ? MAP_FAILED : mmap(start, length, PROT_READ, MAP_SHARED | MAP_NORESERVE | flags, fd, 0);
+}
+
+void *mqi_guard_map_nothing(size_t length) {
+    void *start = map_nothing(NULL, length, 0);
+    return start == MAP_FAILED ? NULL : start;
+}
+
+int mqi_guard_show(mqi_guard_range *range, size_t from, size_t to) {
+    uintptr_t start = atomic_load_explicit(&range->start, memory_order_relaxed);
+    return map_zeros(start + from, start + to, 1);
+}
+
+int mqi_guard_hide(mqi_guard_range *range, size_t from, size_t to) {
+    uintptr_t start = atomic_load_explicit(&range->start, memory_order_relaxed);
+    void *first = (void *)(start + from); /* NOLINT(performance-no-int-to-ptr): a page's begin is arithmetic */
+    return map_nothing(first, to - from, MAP_FIXED) != MAP_FAILED;
 }
 
 void mqi_guard_remove(mqi_guard_range *range) {

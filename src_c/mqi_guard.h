@@ -30,6 +30,15 @@ typedef struct mqi_guard_range {
 mqi_guard_range *mqi_guard_add(void *start, size_t length, int writable, void *owner);
 void mqi_guard_remove(mqi_guard_range *range);
 
+/* Address space in which nothing is: every access is one to a missing page, until `mqi_guard_show`. NULL: no memory. */
+void *mqi_guard_map_nothing(size_t length);
+
+/* Puts zero pages, which may be written, over whole pages of such a range. 0: no memory. */
+int mqi_guard_show(mqi_guard_range *range, size_t from, size_t to);
+
+/* Takes them away again. 0: no memory. */
+int mqi_guard_hide(mqi_guard_range *range, size_t from, size_t to);
+
 /* The range that holds this byte, or NULL. Safe in a signal handler. */
 mqi_guard_range *mqi_guard_find(const void *byte);
 

@@ -16,6 +16,7 @@ cdef class Mapping:
     cdef object memory
     cdef readonly str path
     cdef readonly bint writable
+    cdef readonly bint elsewhere
 
     cpdef int check(self) except -1
     cdef int refuse(self) except -1

@@ -10,36 +10,55 @@ cimport cython
 from cpython.buffer cimport (
     PyBUF_SIMPLE,
     PyBUF_WRITABLE,
+    PyBUF_WRITE,
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
-from cpython.memoryview cimport PyMemoryView_Check, PyMemoryView_GET_BUFFER
+from cpython.memoryview cimport (
+    PyMemoryView_Check,
+    PyMemoryView_FromMemory,
+    PyMemoryView_GET_BUFFER,
+)
 from libc.stddef cimport size_t
 
 import errno
 import os
 
-from mqindex.errors import TruncatedFileError
+from mqindex.errors import FileStateError, TruncatedFileError
 
 
 cdef extern from "mqi_guard.h" nogil:
     mqi_guard_range* mqi_guard_add(void* start, size_t length, int writable, void* owner) noexcept
     void mqi_guard_remove(mqi_guard_range* range) noexcept
     mqi_guard_range* mqi_guard_find(const void* byte) noexcept
+    void* mqi_guard_map_nothing(size_t length) noexcept
+    bint mqi_guard_show(mqi_guard_range* range, size_t start, size_t stop) noexcept
+    bint mqi_guard_hide(mqi_guard_range* range, size_t start, size_t stop) noexcept
+
+cdef extern from "<sys/mman.h>" nogil:
+    int munmap(void* start, size_t length)
 
 
 @cython.final
 cdef class Mapping:
     """A mapped file that others may cut: a buffer, as `mmap.mmap` is.
 
+    memory : an `mmap.mmap`; or the length of a file that is no file of this machine: nothing of it is here until `fill`
+
     It is unmapped when no name and no exported buffer refers to it: so its range stays guarded as long as a call may be
     reading there.
     """
 
     def __cinit__(self, memory, str path, bint writable):
-        PyObject_GetBuffer(memory, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
-        self.held = True
+        self.elsewhere = isinstance(memory, int)
         self.memory, self.path, self.writable = memory, path, writable
+        if self.elsewhere:
+            self.view.buf, self.view.len = mqi_guard_map_nothing(memory), memory
+            if self.view.buf == NULL:
+                raise OSError(errno.ENOMEM, f"no memory for its {memory:,} bytes", path)
+        else:
+            PyObject_GetBuffer(memory, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+        self.held = True
         self.range = mqi_guard_add(self.view.buf, self.view.len, writable, <void*>self)
         if self.range == NULL:
             raise MemoryError
@@ -47,7 +66,9 @@ cdef class Mapping:
     def __dealloc__(self):
         if self.range != NULL:
             mqi_guard_remove(self.range)
-        if self.held:
+        if self.held and self.elsewhere:
+            munmap(self.view.buf, self.view.len)
+        elif self.held:
             PyBuffer_Release(&self.view)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
@@ -88,6 +109,8 @@ cdef class Mapping:
 
     cdef int refuse(self) except -1:
         size = self.size()
+        if self.elsewhere:
+            raise FileStateError("bytes were used that had not been read: an error of this package", path=self.path)
         if size < self.view.len:
             what = "the file was cut while it was read"
             raise TruncatedFileError(what, path=self.path, expected=self.view.len, got=size)
@@ -97,11 +120,28 @@ cdef class Mapping:
         raise TruncatedFileError(what, path=self.path)
 
     def size(self):
-        """The file's length now."""
+        """The file's length now; of one elsewhere, its length when it was opened."""
+        if self.elsewhere:
+            return self.view.len
         try:
             return self.memory.size()
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.path) from None
+
+    def fill(self, size_t start, size_t stop):
+        """Memory for the pages of the bytes [start, stop) of a file elsewhere, zeros until the caller has filled it."""
+        cdef size_t size = self.view.len
+        if not self.elsewhere or start > stop or stop > size:
+            raise ValueError(f"[{start}, {stop}): expected bytes of a file elsewhere of {size} bytes")
+        if not mqi_guard_show(self.range, start, stop):
+            raise MemoryError
+        return PyMemoryView_FromMemory(<char*>self.view.buf + start, stop - start, PyBUF_WRITE)
+
+    def hide(self, size_t start, size_t stop):
+        """Give that memory of whole pages back: reading there is an error again."""
+        if not self.elsewhere or start > stop or stop > <size_t>self.view.len or not mqi_guard_hide(
+                self.range, start, stop):
+            raise MemoryError
 
     def flush(self):
         """Bring every changed page to the disk."""

@@ -12,7 +12,6 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.rocketmq.kinds import INDEX_DIR, INDEX_FILE, STORE
 from mqindex.cli.trouble import Trouble
-from mqindex.files.places.place import Place
 
 if TYPE_CHECKING:
     from mqindex.cli.options import BrokerOptions
@@ -61,7 +60,7 @@ def kind_elsewhere(url: str, forced: str | None) -> str:
 
     if forced not in (None, INDEX_FILE, INDEX_DIR):
         raise Trouble(f"{url} is elsewhere: expected {_either((INDEX_DIR, INDEX_FILE))}, got --kind {forced}")
-    return forced or (INDEX_DIR if number_of(Place(url.partition("?")[0]).name) is None else INDEX_FILE)
+    return forced or (INDEX_DIR if number_of(url.partition("?")[0]) is None else INDEX_FILE)
 
 
 def require_home(path: str, forced: str | None, *expected: str, options: BrokerOptions | None = None) -> str:

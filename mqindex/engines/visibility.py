@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from mqindex.engines.engine import Cluster, Engine
 from mqindex.errors import FileStateError
+from mqindex.files.paths import base_name, join, parent_of
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -71,7 +72,7 @@ def require_seen(engine: Cluster, paths: Sequence[str]) -> Engine:
 
 def require_made(engine: SeeingEngine, paths: Sequence[str]) -> SeeingEngine:
     """Ask every machine; an engine whose tasks also see what was just made in some directories."""
-    made = {os.path.dirname(path): [os.path.basename(path)] for path in paths}
+    made = {parent_of(path): [base_name(path)] for path in paths}
     return _asked(SeeingEngine(engine.engine, {**engine.known, **made}))
 
 
@@ -129,4 +130,4 @@ def _names(path: str) -> list[str] | None:
 
 def _is_seen(path: str, names: Sequence[str]) -> bool:
     """Whether one of the names is in a directory: a broker may add and delete some meanwhile."""
-    return any(os.path.lexists(os.path.join(path, name)) for name in names) if names else os.path.exists(path)
+    return any(os.path.lexists(join(path, name)) for name in names) if names else os.path.exists(path)

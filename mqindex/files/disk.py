@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
 from mqindex._native import names
+from mqindex.files.places.place import Place
 
 _MAY_NOT = (errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY)  # or cannot
 _LONGEST = 100  # bytes of a name in a temporary one
@@ -76,6 +77,8 @@ def _path_of(fd: int) -> str | None:
 
 def exists(path: str) -> bool:
     """Whether a name is there, a dangling link's too. What cannot be looked at is an `OSError`, not "nothing"."""
+    if isinstance(path, Place):
+        return is_there(path)
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -109,7 +112,7 @@ def kind_of(path: str) -> str:
 def status(path: str) -> os.stat_result | None:
     """What a name leads to; None: nothing. What cannot be looked at is an `OSError`, as for `exists`."""
     try:
-        return os.stat(path)
+        return path.stat().as_result() if isinstance(path, Place) else os.stat(path)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # the last one: a link that leads to itself
             raise

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable
 
+from mqindex.files.paths import Entry
 
-def leads_to_directory(entry: os.DirEntry[str]) -> bool:
+
+def leads_to_directory(entry: Entry) -> bool:
     """Whether it is a directory, itself or as a link. What cannot be looked at is an `OSError`, not "no"."""
     return _leads(entry.is_dir)
 
 
-def leads_to_file(entry: os.DirEntry[str]) -> bool:
+def leads_to_file(entry: Entry) -> bool:
     """Whether it is a regular file, likewise."""
     return _leads(entry.is_file)
 

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory, leads_to_file
+from mqindex.files.paths import absolute, base_name, join, parent_of
 from mqindex.files.reading.regular import reading
 from mqindex.kafka.layout import IndexKind
 
@@ -82,7 +83,7 @@ class PartitionDirectory(NamedTuple):
 
 def segment_name(path: str) -> SegmentName | None:
     """What the name of a segment's file says; None: it is not one. The offset may be larger than a broker takes."""
-    match = _SEGMENT.fullmatch(os.path.basename(path))
+    match = _SEGMENT.fullmatch(base_name(path))
     return None if match is None else SegmentName(int(match[1]), match[2], match[3])
 
 
@@ -94,11 +95,11 @@ def other_name(path: str) -> OtherName | None:
     Source: Kafka 4.1.0 `LogLoader.loadSegmentFiles`, `LogFileUtils.offsetFromFileName`: a log's offset is the number
     before the first dot, but the file that is opened, and made where there is none, has 20 digits in its name.
     """
-    match = _OTHER_NAME.fullmatch(os.path.basename(path))
+    match = _OTHER_NAME.fullmatch(base_name(path))
     if match is None or (offset := int(match[1])) not in _LONG:
         return None
     name = f"{'-' if offset < 0 else ''}{abs(offset):020d}.{match[2]}"
-    return OtherName(path, offset, match[2], os.path.join(os.path.dirname(path), name))
+    return OtherName(path, offset, match[2], join(parent_of(path), name))
 
 
 def partition_name(path: str) -> PartitionDirectory | None:
@@ -108,7 +109,7 @@ def partition_name(path: str) -> PartitionDirectory | None:
     -----
     Source: Kafka 4.1.0 `LocalLog.parseTopicPartitionName`: the last dash separates topic and number.
     """
-    match = _PARTITION.fullmatch(os.path.basename(path))
+    match = _PARTITION.fullmatch(base_name(path))
     if match is None or int(match["partition"]) >= 2**31:
         return None
     state: Any = match["state"]
@@ -133,18 +134,18 @@ def is_partition(directory: str | os.PathLike[str]) -> bool:
     files, others = files_in(os.fspath(directory))
     if files or others:
         return any(_SEGMENT.match(name) or name in OTHER_FILES for name in files)
-    path = os.path.abspath(directory)
-    return partition_name(path) is not None and is_brokers(os.path.dirname(path))
+    path = absolute(directory)
+    return partition_name(path) is not None and is_brokers(parent_of(path))
 
 
 def is_log_dir(path: str) -> bool:
     """Whether a file is in a directory that shows it for a log dir."""
-    return any(disk.is_file(os.path.join(path, name)) for name in OF_LOG_DIR)
+    return any(disk.is_file(join(path, name)) for name in OF_LOG_DIR)
 
 
 def is_brokers(log_dir: str) -> bool:
     """Whether a broker used a directory with partitions: one of its files is there, or its lock."""
-    return any(disk.is_there(os.path.join(log_dir, name)) for name in (LOCK, *OF_LOG_DIR))
+    return any(disk.is_there(join(log_dir, name)) for name in (LOCK, *OF_LOG_DIR))
 
 
 def directories_in(root: str | os.PathLike[str]) -> list[str]:

@@ -120,6 +120,7 @@ import numpy as np
 
 from mqindex._native.numbers import int64, whole_number
 from mqindex.errors import BadMagicError, path_of
+from mqindex.files.paths import base_name
 
 MAX_INDEX_SIZE: Final = 10_485_760
 MAX_LOG_SIZE: Final = 2**31 - 1  # positions have 32 bits
@@ -180,7 +181,7 @@ def require_file(path: str | os.PathLike[str], ending: str, name: str = "path") 
         raise IsADirectoryError(
             errno.EISDIR, f"a directory; expected a .{ending} file. PartitionLog.open takes a directory", where
         )
-    number, found, *_ = (*os.path.basename(where).split("."), "")
+    number, found, *_ = (*base_name(where).split("."), "")
     if number.isdigit() and found in _OPENERS and found != ending:  # a copy may have any name
         raise BadMagicError(
             "another file of a segment", path=where, expected=f"a .{ending} file", got=f".{found}",
@@ -197,7 +198,7 @@ def base_offset_of(path: str | os.PathLike[str], given: int | None = None) -> in
     """
     if given is not None:
         return int64("base_offset", whole_number("base_offset", given))
-    prefix = os.path.basename(os.fspath(path)).partition(".")[0]
+    prefix = base_name(os.fspath(path)).partition(".")[0]
     if not (prefix.isascii() and prefix.isdigit()) or int(prefix) > MAX_BASE_OFFSET:
         raise BadMagicError(
             "the name has no base offset", path=path, expected="20 digits, a dot and more", got=prefix,

@@ -15,6 +15,7 @@ from mqindex.engines.publishing import publish_all
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.errors import path_of
 from mqindex.files import disk
+from mqindex.files.paths import absolute, join, parent_of
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
@@ -92,13 +93,13 @@ def rebuild(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    order = Order(os.path.abspath(path_of("directory", directory)), options)
-    place = os.path.abspath(path_of("out", out))
-    engine = require_seen(engine, [order.directory, os.path.dirname(place)])
+    order = Order(absolute(path_of("directory", directory)), options)
+    place = absolute(path_of("out", out))
+    engine = require_seen(engine, [order.directory, parent_of(place)])
     found, space = run_one(engine, _begin, _Begin(order, place, overwrite), "look at the files")
     announce(engine, f"reads {found.bytes:,} bytes of log, {space}")
     report = start_report(RebuildReport(order.directory), found)
-    with scratch_in(engine, os.path.dirname(place)) as (seeing, scratch):
+    with scratch_in(engine, parent_of(place)) as (seeing, scratch):
         recovered = _recover_all(seeing, found, scratch)
         moves = _moves(seeing, found, recovered, scratch)
         publication = Publication(
@@ -124,7 +125,7 @@ def _begin(begin: _Begin) -> tuple[Survey, str]:
     found, out = survey(begin.order), begin.out
     output_place.require_apart(out, places_of(found.root), "the segments have")
     output_place.require_new(out, overwrite=begin.overwrite)
-    parent, needed = os.path.dirname(out), sum(needed_space(one.options, one.sizes) for one in found.partitions)
+    parent, needed = parent_of(out), sum(needed_space(one.options, one.sizes) for one in found.partitions)
     free = disk.check_space(parent, needed)
     return found, f"needs about {needed:,} bytes in {parent}, where {free}"
 
@@ -155,7 +156,7 @@ def _moves(
         for segment in segments:
             base = segment.files.base_offset
             paths = segment.paths | ({IndexKind.TRANSACTION: written[base]} if base in written else {})
-            moves += [(path, os.path.join(home, f"{base:020d}.{kind}")) for kind, path in paths.items()]
+            moves += [(path, join(home, f"{base:020d}.{kind}")) for kind, path in paths.items()]
     return moves
 
 

@@ -14,6 +14,7 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one
 from mqindex.errors import MQIndexError, path_of
 from mqindex.files.backups.exchange import refuse_linked
+from mqindex.files.paths import absolute
 from mqindex.files.rights import as_owner_of
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
@@ -89,7 +90,7 @@ def repair(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    root = os.path.abspath(path_of("directory", directory))
+    root = absolute(path_of("directory", directory))
     with as_owner_of(root, reading=True):
         engine = require_seen(engine, [root])
         if not dry_run:
@@ -172,7 +173,7 @@ def undo_repair(
     >>> report.ok, undo_repair("orders-0", report.backup).actions
     (True, ['put 00000000000000000000.index back'])
     """
-    root = os.path.abspath(path_of("directory", directory))
+    root = absolute(path_of("directory", directory))
     homes = [one.path for one in partitions_at(root)]
     refuse_linked(linked_partitions(root))
     hold = partial(hold_writers, homes, log_dir_of(root))

@@ -14,6 +14,7 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.errors import BadMagicError, path_of
 from mqindex.files import disk, lock
+from mqindex.files.paths import absolute
 from mqindex.kafka.checks.diagnosis import Diagnosis, count_checked, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
@@ -113,7 +114,7 @@ def examine(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    root = os.path.abspath(path_of("directory", directory))
+    root = absolute(path_of("directory", directory))
     engine = require_seen(engine, [root])
     found = run_one(engine, _survey, Order(root, options), "look at the files")
     report = start_report(Report(root), found)

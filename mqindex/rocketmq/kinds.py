@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple
 
 from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory
+from mqindex.files.paths import absolute, base_name, join, size_of
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import CHECKPOINT_SIZE, MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2, QUEUE_UNIT_SIZE
 
@@ -34,7 +35,7 @@ COMMON_NAMES: Final = {
 }  # fmt: skip
 _LEFT: Final = (
     *OWN_NAMES, "index", "checkpoint", "abort", "abort.bak",
-    os.path.join("config", "topics.json"), os.path.join("config", "consumerOffset.json"),
+    join("config", "topics.json"), join("config", "consumerOffset.json"),
 )  # fmt: skip
 _BEGINNINGS: Final = ("dledger-", "mqindex-backup-")
 _PARTS: Final = ("commitlog", "consumequeue", "index")
@@ -62,7 +63,7 @@ def number_of(name: str | os.PathLike[str]) -> int | None:
     >>> number_of("store/commitlog/00000000001073741824"), number_of("٠٠٠٧"), number_of("1.bak")
     (1073741824, 7, None)
     """
-    digits = name if type(name) is str and name.isdecimal() else os.path.basename(os.fspath(name))
+    digits = name if type(name) is str and name.isdecimal() else base_name(os.fspath(name))
     return int(digits) if digits.isdecimal() and int(digits) < 2**63 else None
 
 
@@ -135,7 +136,7 @@ def queue_paths(home: str) -> list[str]:
 
 def numbered(directory: str) -> list[str]:
     """The paths in a directory that have a number as name, sorted."""
-    return [os.path.join(directory, name) for name in names_in(directory) if number_of(name) is not None]
+    return [join(directory, name) for name in names_in(directory) if number_of(name) is not None]
 
 
 def index_paths(directory: str) -> list[str]:
@@ -172,11 +173,11 @@ class QueuePlace(NamedTuple):
 
 def queue_place(path: str) -> QueuePlace | None:
     """Where in a directory of queues a path is; None: in none. The outermost counts: a topic may be called so too."""
-    where, found = os.path.abspath(path), None
+    where, found = absolute(path), None
     for depth in range(3):
         home, *below = where.rsplit(os.sep, depth)
         queue_id = queue_id_of(below[1]) if len(below) > 1 else None
-        if os.path.basename(home) in QUEUES and (queue_id is not None or depth < 2) and are_queues(home):
+        if base_name(home) in QUEUES and (queue_id is not None or depth < 2) and are_queues(home):
             found = QueuePlace(home, below[0] if below else None, queue_id)
     return found
 
@@ -186,7 +187,7 @@ def are_queues(directory: str) -> bool:
 
     A topic may be called `index` too: what is in its directory are queues, named by numbers.
     """
-    parts = (os.path.join(directory, name) for name in _PARTS)
+    parts = (join(directory, name) for name in _PARTS)
     return not any(disk.is_directory(part) and not any(map(disk.is_directory, numbered(part))) for part in parts)
 
 
@@ -194,16 +195,16 @@ def kind_of_directory(path: str) -> str | None:
     """The kind of a directory, by its place and what is in it; None: none of ours."""
     with os.scandir(path) as entries:
         below = {entry.name: leads_to_directory(entry) for entry in entries}
-    place, name = queue_place(path), os.path.basename(os.path.abspath(path))
+    place, name = queue_place(path), base_name(absolute(path))
     of_parts = any(below.get(part) for part in _PARTS) and (place is None or place.topic is not None)
     if of_parts or (below.get("checkpoint") is False and "lock" in below):
         return "store"
     if place is not None and place.queue_id is not None:
-        return _OF_QUEUES[os.path.basename(place.home)]
-    if place is not None and os.path.basename(place.home) != "consumequeue_ext":
+        return _OF_QUEUES[base_name(place.home)]
+    if place is not None and base_name(place.home) != "consumequeue_ext":
         return "consumequeues"
     numbers = [one for one, is_directory in below.items() if not is_directory and number_of(one) is not None]
-    mapped = {kind_of_file(os.path.join(path, one)) for one in numbers if offset_of(one) is not None}
+    mapped = {kind_of_file(join(path, one)) for one in numbers if offset_of(one) is not None}
     if mapped:
         of_log, of_queue = "commitlog-file" in mapped, "consumequeue-file" in mapped
         return "commitlog-dir" if of_log else "consumequeue" if of_queue else None
@@ -214,7 +215,7 @@ def kind_of_directory(path: str) -> str | None:
 
 def is_left_of_store(root: str) -> bool:
     """Whether a directory has anything that only a store has, however little is left of it."""
-    return any(disk.is_there(os.path.join(root, name)) for name in _LEFT)
+    return any(disk.is_there(join(root, name)) for name in _LEFT)
 
 
 def is_root(directory: str) -> bool:
@@ -226,11 +227,11 @@ def is_root(directory: str) -> bool:
     known = names & (OWN_NAMES | COMMON_NAMES)
     if (len(known) > 1 and not known.isdisjoint(OWN_NAMES)) or {"checkpoint", "lock"} <= known:
         return True
-    homes = [os.path.join(directory, name) for name in names.intersection(QUEUES)]
-    topics = [os.path.join(home, topic) for home in homes for topic in names_seen(home)]
+    homes = [join(directory, name) for name in names.intersection(QUEUES)]
+    topics = [join(home, topic) for home in homes for topic in names_seen(home)]
     return (
-        any(offset_of(one) is not None for one in names_seen(os.path.join(directory, "commitlog")))
-        or any(map(is_index_name, names_seen(os.path.join(directory, "index"))))
+        any(offset_of(one) is not None for one in names_seen(join(directory, "commitlog")))
+        or any(map(is_index_name, names_seen(join(directory, "index"))))
         or any(queue_id_of(one) is not None for topic in topics for one in names_seen(topic))
     )
 
@@ -245,7 +246,7 @@ def names_seen(directory: str) -> set[str]:
 def is_rocksdb(directory: str) -> bool:
     """Whether RocksDB keeps its files there, or what is left of them: any one of them shows it."""
     names = filter(_ROCKSDB.fullmatch, names_in(directory)) if disk.is_directory(directory) else ()
-    return any(disk.is_file(os.path.join(directory, name)) for name in names)
+    return any(disk.is_file(join(directory, name)) for name in names)
 
 
 # ---- files
@@ -253,19 +254,19 @@ def is_rocksdb(directory: str) -> bool:
 
 def kind_of_file(path: str) -> str | None:
     """The kind of a file, by its place, its name and its content; None: none of ours, or an index file by content."""
-    directory, name = os.path.split(os.path.abspath(path))
-    beginning, above = beginning_of(path), os.path.basename(directory)
+    directory, name = os.path.split(absolute(path))
+    beginning, above = beginning_of(path), base_name(directory)
     if beginning == "message":
         return "commitlog-file"
     if offset_of(name) is not None:
         place = queue_place(directory)
         if place is not None and place.queue_id is not None:
-            return f"{_OF_QUEUES[os.path.basename(place.home)]}-file"
+            return f"{_OF_QUEUES[base_name(place.home)]}-file"
         of_log = above == "commitlog" or beginning == "zeros"
         return "commitlog-file" if of_log else "consumequeue-file" if beginning == "unit" else None
     if is_index_name(name) or (above == "index" and number_of(name) is not None):
         return "index-file"
-    if name == "checkpoint" and os.path.getsize(path) == CHECKPOINT_SIZE:
+    if name == "checkpoint" and size_of(path) == CHECKPOINT_SIZE:
         return "checkpoint"
     plain = name.removesuffix(".bak")
     return "consumer-offsets" if plain in _OFFSETS else "config-file" if plain in _CONFIG else None

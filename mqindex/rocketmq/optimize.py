@@ -20,6 +20,7 @@ from mqindex.errors import GeometryError, OutputExistsError, path_of, require_sw
 from mqindex.files import disk
 from mqindex.files.backups.backup import backup_in
 from mqindex.files.backups.exchange import Change, Exchange
+from mqindex.files.paths import absolute, base_name, join, parent_of
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, Value
@@ -103,9 +104,9 @@ def optimize(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     require_switch("overwrite", overwrite)
-    where, place = os.path.abspath(path_of("index", index)), os.path.abspath(path_of("out", out))
+    where, place = absolute(path_of("index", index)), absolute(path_of("out", out))
     order = _Order(where, place, *layout.given_geometry(hash_slot_num, index_num), overwrite)
-    engine = require_seen(engine, [where, os.path.join(where, "index"), os.path.dirname(order.out)])
+    engine = require_seen(engine, [where, join(where, "index"), parent_of(order.out)])
     plan = run_one(engine, _begin, order, "look at the files")
     announce(engine, plan.note)
     report = RebuildReport(where, settings={"geometry": plan.geometry})
@@ -180,7 +181,7 @@ class _Woven:
 def _begin(order: _Order) -> _Plan:
     """Everything that may be refused is refused here, before the first byte is written."""
     directory, paths = _files_of(order.index)
-    in_place = os.path.realpath(os.path.join(order.out, "index")) == os.path.realpath(directory)
+    in_place = os.path.realpath(join(order.out, "index")) == os.path.realpath(directory)
     own, new = _geometries(order, paths)
     if in_place:
         _require_in_place(order, own, new.value)
@@ -188,7 +189,7 @@ def _begin(order: _Order) -> _Plan:
         staging.sweep(home)
     else:
         _require_elsewhere(order, directory)
-        home = os.path.dirname(order.out)
+        home = parent_of(order.out)
     size = layout.index_file_size(*new.value)
     needed = (size + sidecar_space(new.value)) * len(paths)
     free = disk.check_space(home, needed)
@@ -201,7 +202,7 @@ def _look_at_filter(plan: _Plan) -> KnownFiles:
     """After the store is held: another run may have been there before."""
     if not plan.in_place:
         return KnownFiles()
-    directory = os.path.dirname(plan.paths[0])
+    directory = parent_of(plan.paths[0])
     knows = known_files(filter_path(directory), plan.own)
     beside = tuple(known_of(path for path in kinds.index_paths(directory) if path not in plan.paths))
     times = Counter([*beside, *known_of(plan.paths)])
@@ -214,8 +215,8 @@ def _files_of(index: str) -> tuple[str, list[str]]:
     if not disk.is_there(index):
         raise FileNotFoundError(errno.ENOENT, "no such index", index)
     if not disk.is_directory(index):
-        return os.path.dirname(index), [index]
-    inside = os.path.join(index, "index")
+        return parent_of(index), [index]
+    inside = join(index, "index")
     directory = inside if disk.is_directory(inside) else index
     paths = kinds.index_paths(directory)
     if not paths and directory == index and kinds.is_left_of_store(index):
@@ -260,7 +261,7 @@ def _require_in_place(order: _Order, own: geometry.Geometry, new: geometry.Geome
 
 def _require_elsewhere(order: _Order, directory: str) -> None:
     real = os.path.realpath(directory)
-    alone = os.path.basename(real) != "index" and not disk.is_directory(order.index)  # a copy, with anything beside it
+    alone = base_name(real) != "index" and not disk.is_directory(order.index)  # a copy, with anything beside it
     roots = dict.fromkeys(map(os.path.dirname, (directory, real)))  # two, where the index is a link to another disk
     parts = [place for root in roots if kinds.is_left_of_store(root) for place in stores.places_of(root)]
     output_place.require_apart(order.out, [order.index if alone else directory, *parts], "the store of the index has")
@@ -275,7 +276,7 @@ def _weave(item: _Weave) -> _Woven:
 
     Two files by whose fences it cannot tell them apart are left out: they may hold everything.
     """
-    plan, directory = item.plan, os.path.dirname(item.plan.paths[0])
+    plan, directory = item.plan, parent_of(item.plan.paths[0])
     new = {one.known: one.keys for one in item.made if one.keys is not None}
     times = Counter([*item.there.beside, *(one.known for one in item.made if one.known)])
     wanted = [one for one, n in times.items() if n == 1 and (one in new or one in item.there.knows)]
@@ -290,21 +291,21 @@ def _weave(item: _Weave) -> _Woven:
         seconds = time.perf_counter() - started
     old = [fence_path(place) for place, one in zip(plan.paths, item.made, strict=True) if not one.known]
     old += [filter_path(directory)] if new and not wanted else []
-    gone = tuple(os.path.basename(one) for one in old if plan.in_place and disk.exists(one))
+    gone = tuple(base_name(one) for one in old if plan.in_place and disk.exists(one))
     return _Woven(path, _narrowest(kinds.index_paths(directory) or plan.paths), gone, seconds)
 
 
 def _narrowest(paths: Sequence[str]) -> str:
     """The name of the file that the fewest may read, the newest of several: the filter has something of all."""
-    return os.path.basename(min(reversed(paths), key=lambda path: os.stat(path).st_mode & _OTHERS_READ))
+    return base_name(min(reversed(paths), key=lambda path: os.stat(path).st_mode & _OTHERS_READ))
 
 
 def _moves(name: str, made: MadeFile) -> Iterator[tuple[str, str]]:
     """Where the files of one task go."""
     if made.path is not None:
-        yield made.path, os.path.join("index", name)
+        yield made.path, join("index", name)
     if made.fence is not None:
-        yield made.fence, os.path.join(DIRECTORY, name + FENCE)
+        yield made.fence, join(DIRECTORY, name + FENCE)
 
 
 # ---- publication -------------------------------------------------------------------------------------------
@@ -319,10 +320,10 @@ def _publish(
     woven: _Woven,
     report: RebuildReport,
 ) -> None:
-    names = [os.path.basename(path) for path in plan.paths]
+    names = [base_name(path) for path in plan.paths]
     moves = [(name, move) for name, one in zip(names, made, strict=True) for move in _moves(name, one)]
     if woven.path is not None:
-        moves.append((woven.like, (woven.path, os.path.join(DIRECTORY, FILTER))))
+        moves.append((woven.like, (woven.path, join(DIRECTORY, FILTER))))
     if not plan.in_place:
         aside = f"{order.out}.backup-{staging.backup_name()}" if order.overwrite else None
         publication = Publication(scratch, order.out, aside, tuple(move for _, move in moves), ("index",))
@@ -332,8 +333,8 @@ def _publish(
         return
     # Only who may read an index file may know what is in it: a fence takes its owner and mode, the filter those of the
     # one that the fewest may read.
-    changes = [Change(place, path, os.path.join(order.out, "index", name)) for name, (path, place) in moves]
-    changes += [Change(os.path.join(DIRECTORY, name)) for name in woven.gone]
+    changes = [Change(place, path, join(order.out, "index", name)) for name, (path, place) in moves]
+    changes += [Change(join(DIRECTORY, name)) for name in woven.gone]
     if changes:
-        report.backup = os.path.join(order.out, run_one(engine, backup_in, [order.out], "make a backup"))
+        report.backup = join(order.out, run_one(engine, backup_in, [order.out], "make a backup"))
         report.out_files = exchange_all(engine, Exchange(order.out, report.backup, tuple(changes)))

@@ -14,6 +14,7 @@ from typing import Any, TypedDict, TypeVar
 from mqindex._rules import Broker
 from mqindex.columns.limits import several
 from mqindex.errors import MQIndexError, may_be_a_name, path_of
+from mqindex.files.paths import absolute, base_name, join
 from mqindex.report import Value
 from mqindex.rocketmq import kinds, layout, settings
 from mqindex.rocketmq.broker_conf import Config, blamed_on, read_config
@@ -105,22 +106,22 @@ class StoreOptions:
     @property
     def index(self) -> str:
         """The directory of the index files."""
-        return os.path.join(self.root, "index")
+        return join(self.root, "index")
 
     @property
     def consume_queue(self) -> str:
         """The directory of the consume queues."""
-        return os.path.join(self.root, "consumequeue")
+        return join(self.root, "consumequeue")
 
     @property
     def consume_queue_ext_directory(self) -> str:
         """The directory of their extension files."""
-        return os.path.join(self.root, "consumequeue_ext")
+        return join(self.root, "consumequeue_ext")
 
     @property
     def batch_consume_queue(self) -> str:
         """The directory of the batch queues."""
-        return os.path.join(self.root, "batchconsumequeue")
+        return join(self.root, "batchconsumequeue")
 
     @property
     def index_switch(self) -> str | None:
@@ -174,7 +175,7 @@ def store_options(
     >>> options.hash_slot_num, options.index_num, options.commitlog
     (1000, 8000, ('/store/commitlog',))
     """
-    root = os.path.abspath(path_of("store", store))
+    root = absolute(path_of("store", store))
     broker = broker_of(broker_version)
     said = read_config(config, broker=broker)
     with blamed_on(said.file):
@@ -193,7 +194,7 @@ def store_options(
     found |= {setting.name: Value(number, "given") for setting, number in short if number is not None}
     options = StoreOptions(
         root=root,
-        commitlog=log or (os.path.join(root, "commitlog"),),
+        commitlog=log or (join(root, "commitlog"),),
         broker_version=broker_version,
         settings=tuple(found.items()),
         broker_conf=said.file,
@@ -246,7 +247,7 @@ def _require_own_log(root: str, log: tuple[str, ...], configured_root: Any) -> N
     """Raise where a copy of a store has a log, and the configuration names that of the store it was copied from."""
     if not isinstance(configured_root, (str, os.PathLike)) or not os.path.isabs(configured_root):
         return
-    own = os.path.join(root, "commitlog")
+    own = join(root, "commitlog")
     elsewhere = [place for place in log if os.path.realpath(place) != os.path.realpath(own)]
     if os.path.realpath(configured_root) == os.path.realpath(root) or len(elsewhere) < len(log):
         return
@@ -276,7 +277,7 @@ def _places(said: str, values: Mapping[str, Any], broker: Broker) -> list[str]:
 
 def _is_default_root(root: Any) -> bool:
     """Whether a broker's root may be ~/store, of whichever user."""
-    return os.path.basename(os.path.normpath(str(root))) == "store"
+    return base_name(os.path.normpath(str(root))) == "store"
 
 
 def given_directories(name: str, given: Any) -> list[str]:
@@ -297,4 +298,4 @@ def given_directories(name: str, given: Any) -> list[str]:
 
 
 def _absolute(directories: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(os.path.abspath, directories)))
+    return tuple(dict.fromkeys(map(absolute, directories)))

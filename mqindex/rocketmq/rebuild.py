@@ -17,6 +17,7 @@ from mqindex.engines.publishing import publish_all
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.errors import path_of
 from mqindex.files import disk
+from mqindex.files.paths import absolute, join, parent_of
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
 from mqindex.report import Finding, RebuildReport
@@ -127,8 +128,8 @@ def rebuild(
         raise ValueError(f"split_size: expected 4096 or more, got {split_size}")
     engine = chosen_engine(engine)
     options = store_options(store, **given)
-    order = _Order(options, os.path.abspath(path_of("out", out)), overwrite, wanted)
-    paths = itertools.chain(stores.directories_of(options.root, options.commitlog), [os.path.dirname(order.out)])
+    order = _Order(options, absolute(path_of("out", out)), overwrite, wanted)
+    paths = itertools.chain(stores.directories_of(options.root, options.commitlog), [parent_of(order.out)])
     engine = require_seen(engine, paths)
     found, said = run_one(engine, _begin, order, "look at the files")
     elsewhere = _elsewhere(found, wanted)
@@ -136,7 +137,7 @@ def rebuild(
     announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {said}")
     report = start_report(RebuildReport(options.root), found)
     report.findings += [*elsewhere.values(), *_emptied(found)]
-    with scratch_in(engine, os.path.dirname(order.out)) as (seeing, scratch):
+    with scratch_in(engine, parent_of(order.out)) as (seeing, scratch):
         splits = cut(
             found.spans,
             _whole(found),
@@ -218,9 +219,9 @@ def _index_files(found: Survey, extracted: Extracted, scratch: str) -> list[Part
 def _moves(queue: BuiltQueue) -> list[tuple[str, str]]:
     """A queue's directories, and where they go."""
     topic, queue_id = queue.name
-    found = [(queue.path, os.path.join(queue.side, topic, str(queue_id)))]
+    found = [(queue.path, join(queue.side, topic, str(queue_id)))]
     if queue.ext is not None:
-        found.append((queue.ext, os.path.join("consumequeue_ext", topic, str(queue_id))))
+        found.append((queue.ext, join("consumequeue_ext", topic, str(queue_id))))
     return found
 
 
@@ -231,7 +232,7 @@ def _begin(order: _Order) -> tuple[Survey, str]:
     output_place.require_apart(order.out, stores.places_of(root, order.options.commitlog), "the store has", home=root)
     output_place.require_new(order.out, overwrite=order.overwrite)
     found, needed = read_again(lambda: _look(order))
-    parent = os.path.dirname(order.out)
+    parent = parent_of(order.out)
     free = disk.check_space(parent, needed)
     more = f", and {FILE_BLOCK:,} for each queue," if "consumequeue" in _built(order, found) else ""
     return found, f"needs about {needed:,} bytes{more} in {parent}, where {free}"

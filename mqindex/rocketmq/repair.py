@@ -20,6 +20,7 @@ from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.backups.backup import backup_in
 from mqindex.files.backups.exchange import Change, Exchange, refuse_linked
+from mqindex.files.paths import join, parent_of
 from mqindex.files.results import staging
 from mqindex.files.rights import as_owner_of
 from mqindex.report import Finding, RepairReport, left_or_repaired
@@ -293,7 +294,7 @@ def _refuse_undeclared(queues: QueueDiagnosis) -> None:
         if not queue.good and not queue.files and declared is not None and queue.topic not in declared:
             raise FileStateError(
                 "a batch queue is missing whose topic has none",
-                path=os.path.join(queues.survey.options.root, "config", "topics.json"),
+                path=join(queues.survey.options.root, "config", "topics.json"),
                 expected=f"queue.type BatchCQ of topic {queue.topic}, as its messages in the log show",
                 got="another",
                 hint="restore it first; or repair the index only (parts=, --parts index)",
@@ -360,7 +361,7 @@ def _mend_queues(engine: Engine, queues: QueueDiagnosis, scratch: str, stack: Ex
     mended = move_strays(queues)
     for home, some in wanted.items():
         seeing, there = engine, scratch
-        if some and home != os.path.dirname(scratch):  # another file system than that of the index
+        if some and home != parent_of(scratch):  # another file system than that of the index
             seeing, there = stack.enter_context(scratch_in(engine, home))
         mended += mend_queues(seeing, queues, some, there)
     return mended
@@ -368,10 +369,10 @@ def _mend_queues(engine: Engine, queues: QueueDiagnosis, scratch: str, stack: Ex
 
 def _publish(engine: Engine, changes: Sequence[Change], report: RepairReport) -> None:
     name, written = run_one(engine, _look_at_places, report.path, "make a backup")
-    backup = os.path.join(report.path, name)
+    backup = join(report.path, name)
     with marked(engine, written) as seeing:  # an empty index/ is known by nothing else
         placed = exchange_all(seeing, Exchange(report.path, backup, tuple(changes)))
-    checkpoint = os.path.join(report.path, "checkpoint")
+    checkpoint = join(report.path, "checkpoint")
     report.out_files = [path for path in placed if path != checkpoint]
     report.files = len(report.out_files)
     report.backup = backup
@@ -383,4 +384,4 @@ def _look_at_places(root: str) -> tuple[str, list[str]]:
 
 
 def _written(root: str) -> list[str]:
-    return [os.path.join(root, name) for name in ("index", *kinds.QUEUES)]
+    return [join(root, name) for name in ("index", *kinds.QUEUES)]

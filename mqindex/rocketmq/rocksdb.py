@@ -6,6 +6,7 @@ import os
 from typing import Final
 
 from mqindex.errors import FileStateError
+from mqindex.files.paths import join
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.kinds import is_rocksdb, names_in, subdirectories
 from mqindex.rocketmq.options import StoreOptions
@@ -18,11 +19,11 @@ _CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets")  # in `conf
 def manifest_of(directory: str) -> str | None:
     """The MANIFEST that CURRENT names, without which RocksDB does not open a database; None: there is no CURRENT."""
     try:
-        with reading(os.path.join(directory, "CURRENT"), buffered=False) as file:
+        with reading(join(directory, "CURRENT"), buffered=False) as file:
             name = file.read(256) or b""
     except FileNotFoundError:
         return None
-    return os.path.join(directory, os.fsdecode(name.rstrip(b"\n").replace(b"\0", b"?")))
+    return join(directory, os.fsdecode(name.rstrip(b"\n").replace(b"\0", b"?")))
 
 
 def queues_in_rocksdb(options: StoreOptions) -> str | None:
@@ -32,7 +33,7 @@ def queues_in_rocksdb(options: StoreOptions) -> str | None:
     Source: RocketMQ 5.5.0 `RocksDBConsumeQueueStore`, `CombineConsumeQueueStore`, `StorePathConfigHelper`,
     `BrokerController`.
     """
-    homes = [os.path.join(options.root, "consumequeue_rocksdb"), options.consume_queue]
+    homes = [join(options.root, "consumequeue_rocksdb"), options.consume_queue]
     found = next((home for home in homes if is_rocksdb(home)), None)
     if options.queues_in_rocksdb:
         return found or options.consume_queue
@@ -65,8 +66,8 @@ def config_databases(options: StoreOptions) -> list[str]:
     elif options.broker_conf is not None:
         homes = []
     else:
-        config = os.path.join(options.root, "config")
-        homes = [os.path.join(config, name) for name in names_in(config)]
+        config = join(options.root, "config")
+        homes = [join(config, name) for name in names_in(config)]
     return list(filter(is_rocksdb, homes))
 
 
@@ -88,8 +89,8 @@ def _is_v2(options: StoreOptions) -> bool:
 
 
 def _rdb(options: StoreOptions) -> str:
-    return os.path.join(options.root, "config", "rdb")
+    return join(options.root, "config", "rdb")
 
 
 def _config_homes(options: StoreOptions) -> list[str]:
-    return [os.path.join(options.root, "config", name) for name in _CONFIG]
+    return [join(options.root, "config", name) for name in _CONFIG]

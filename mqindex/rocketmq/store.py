@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
+from mqindex.files.paths import absolute, base_name, join, parent_of, size_of
 from mqindex.files.rights import is_led_by_another
 from mqindex.rocketmq.kinds import COMMON_NAMES, OWN_NAMES, QUEUES, index_paths, is_left_of_store, is_part, names_in
 
@@ -26,23 +27,23 @@ def places_of(root: str, logs: Iterable[str] = ()) -> list[str]:
     there: list[str] = []
     with suppress(OSError):  # it may not be listed
         there = [name for name in names_in(root) if is_part(name)]
-    parts = [os.path.join(root, name) for name in sorted({*OWN_NAMES, *COMMON_NAMES, *there})]
-    return [*logs, *parts, *(link for name in QUEUES for link in _links(os.path.join(root, name), 1))]
+    parts = [join(root, name) for name in sorted({*OWN_NAMES, *COMMON_NAMES, *there})]
+    return [*logs, *parts, *(link for name in QUEUES for link in _links(join(root, name), 1))]
 
 
 def directories_of(root: str, logs: Iterable[str]) -> Iterator[str]:
     """Where everything is that a look at a store reads, there or not: each may be a volume of its own."""
-    yield from (root, *logs, *(os.path.join(root, name) for name in ("index", *QUEUES, "config")))
+    yield from (root, *logs, *(join(root, name) for name in ("index", *QUEUES, "config")))
     for name in QUEUES:
-        yield from _links(os.path.join(root, name), 0)
+        yield from _links(join(root, name), 0)
 
 
 def linked_directories(root: str) -> Iterator[str]:
     """The directories of index and queues that are links no repair enters: topics, queues, and the first for root."""
-    for path in (os.path.join(root, name) for name in ("index", *QUEUES)):
+    for path in (join(root, name) for name in ("index", *QUEUES)):
         if is_led_by_another(path):
             yield path
-        elif os.path.basename(path) != "index":
+        elif base_name(path) != "index":
             yield from (link for link in _links(path, 1) if not disk.is_file(link))
 
 
@@ -58,12 +59,12 @@ def _links(directory: str, depth: int) -> Iterator[str]:
 
 def was_unclean(root: str) -> bool:
     """True where `abort` exists: the last exit was unclean, or the broker runs (RocketMQ `DefaultMessageStore`)."""
-    return disk.exists(os.path.join(root, "abort"))
+    return disk.exists(join(root, "abort"))
 
 
 def hold_lock(root: str) -> AbstractContextManager[None]:
     """Hold the store's `lock` as a broker would, so that none starts meanwhile; `StoreInUseError` where one runs."""
-    return lock.hold(os.path.join(root, "lock"))
+    return lock.hold(join(root, "lock"))
 
 
 @contextmanager
@@ -75,10 +76,10 @@ def hold_writers(root: str) -> Iterator[None]:
     with ExitStack() as held:
         held.enter_context(hold_lock(root))
         for name, what in (("index", "index"), ("consumequeue", "queue")):
-            directory = os.path.join(root, name)
+            directory = join(root, name)
             if disk.is_directory(directory):
                 held.enter_context(lock.hold_directory(directory, what))
-        for path in index_paths(os.path.join(root, "index")):
+        for path in index_paths(join(root, "index")):
             with suppress(OSError), lock.hold_file(path, "index file"):  # who cannot open it does not write it
                 pass
         yield
@@ -99,20 +100,20 @@ def hold_part(directory: str, what: str) -> Iterator[None]:
 def hold_index_file(path: str) -> Iterator[None]:
     """Be the only writer of this package in one index file; as `hold_part`."""
     with lock.hold_file(path, "index file"):
-        _require_free(os.path.dirname(path))  # now: who holds the store from here on finds the file held
+        _require_free(parent_of(path))  # now: who holds the store from here on finds the file held
         yield
 
 
 def _require_free(part: str) -> None:
-    root = os.path.dirname(os.path.abspath(part))
+    root = parent_of(absolute(part))
     if is_left_of_store(root):
-        lock.require_free(os.path.join(root, "lock"))
+        lock.require_free(join(root, "lock"))
 
 
 def file_size(path: str) -> int:
     """The length of a listed file; 0 for a link that leads nowhere, which a broker fills with zeros or cannot open."""
     try:
-        return os.path.getsize(path)
+        return size_of(path)
     except OSError:
         if os.path.islink(path):
             return 0

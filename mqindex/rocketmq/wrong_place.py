@@ -7,6 +7,7 @@ from typing import Final
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
+from mqindex.files.paths import absolute, base_name, join, parent_of
 from mqindex.rocketmq import kinds
 
 _COMMIT_LOG, _INDEX, _QUEUES, _TABLE = "commitlog", "index", "consumequeue", "queues"
@@ -26,18 +27,16 @@ def refuse_other_place(directory: str | os.PathLike[str], part: str, *, has_file
 
     The same for one outside of a store that only has other files. An empty one may be a young store's.
     """
-    where = os.path.abspath(directory)
+    where = absolute(directory)
     found, root = _what_it_is(where)
     if found == part or (found in ("", "root") and has_files):
         return
     if found == "":
         refuse_strangers(directory, _NAMES[part], any_number=part in (_INDEX, _TABLE))
         return
-    meant = os.path.join(
-        root, _QUEUES if part == _TABLE else part, *(("<topic>", "<queueId>") if part == _QUEUES else ())
-    )
+    meant = join(root, _QUEUES if part == _TABLE else part, *(("<topic>", "<queueId>") if part == _QUEUES else ()))
     if part == _QUEUES and found in ("topic", _TABLE):
-        meant = os.path.join(where, *(("<topic>",) if found == _TABLE else ()), "<queueId>")
+        meant = join(where, *(("<topic>",) if found == _TABLE else ()), "<queueId>")
     raise BadMagicError(
         f"not {_NAMES[part]}", path=os.fspath(directory), expected=_NAMES[part], got=_NAMES[found],
         hint=f"pass {meant}" if disk.is_directory(meant.partition("/<")[0]) else "pass the directory where that is",
@@ -59,9 +58,9 @@ def refuse_strangers(directory: str | os.PathLike[str], name: str, *, any_number
 def _what_it_is(where: str) -> tuple[str, str]:
     """What a directory is by its place in a store, and that store's root; ("", ""): its place does not show it."""
     place = kinds.queue_place(where)
-    if place is not None and os.path.basename(place.home) == _QUEUES:
+    if place is not None and base_name(place.home) == _QUEUES:
         found = _TABLE if place.topic is None else "topic" if place.queue_id is None else _QUEUES
-        return found, os.path.dirname(place.home)
+        return found, parent_of(place.home)
     if kinds.is_left_of_store(where):
         return "root", where
     root, name = os.path.split(where)
@@ -70,4 +69,4 @@ def _what_it_is(where: str) -> tuple[str, str]:
 
 def store_around(where: str) -> str:
     """The root of the store that a directory is a part of; "": there seems to be none."""
-    return _what_it_is(os.path.abspath(where))[1]
+    return _what_it_is(absolute(where))[1]

@@ -18,6 +18,7 @@ from mqindex.engines.publishing import publish_all
 from mqindex.engines.tasks import require_seen, run_one, scratch_in
 from mqindex.engines.visibility import looking
 from mqindex.files import disk
+from mqindex.files.paths import absolute, parent_of
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, RepairReport, Report, Value
@@ -118,11 +119,11 @@ def build_index(
     hash_slot_num, index_num = layout.whole_geometry(hash_slot_num, index_num)
     if not callable(getattr(df, "mapInArrow", None)):
         raise TypeError(f"df: expected a DataFrame of Spark, got {type(df).__name__}")
-    engine, place = SparkEngine(df.sparkSession), os.path.abspath(local_path(out, "out"))
+    engine, place = SparkEngine(df.sparkSession), absolute(local_path(out, "out"))
     entries = _entry_columns(df)
-    asked = require_seen(engine, [os.path.dirname(place)])
+    asked = require_seen(engine, [parent_of(place)])
     run_one(asked, _begin, (place, overwrite), "check the place")
-    with scratch_in(asked, os.path.dirname(place)) as (seeing, scratch):
+    with scratch_in(asked, parent_of(place)) as (seeing, scratch):
         sort = looking(seeing, _sorter(scratch, with_seq="seq" in entries.columns))
         runs = [run for runs in engine.map_partitions(entries, sort, name="sort the entries") for run in runs]
         parts = assign_sorted(runs, out=scratch, hash_slot_num=hash_slot_num, index_num=index_num)

@@ -11,6 +11,7 @@ import os
 import socket
 
 from mqindex.engines.visibility import unseen
+from mqindex.files.paths import base_name, parent_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -20,8 +21,8 @@ def left_out(path: str, root: str, ending: str = "") -> None:
 
     root : the path that the user gave. ending : of the files that decide: the last one of them is never deleted alone.
     """
-    directory = os.path.dirname(path)
-    name = os.path.basename(path).partition(".")[0]
+    directory = parent_of(path)
+    name = base_name(path).partition(".")[0]
     if os.path.isdir(directory):
         others = [os.path.splitext(other) for other in os.listdir(directory)]
         seen = any(other > name and of == ending for other, of in others)

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from mqindex._native.numbers import int64
 from mqindex.errors import path_of
+from mqindex.files.paths import absolute
 
 _PATHS = ("path", "paths")  # what `load()` gives
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -46,7 +47,7 @@ class SourceOptions:
         paths = json.loads(self._given["paths"]) if "paths" in self else [self._given.get("path", "")]
         if not paths or not all(paths):
             raise ValueError('path: expected a directory, as in .load("/data/store"), got none')
-        return [os.path.abspath(local_path(path)) for path in paths]
+        return [absolute(local_path(path)) for path in paths]
 
     def text(self, name: str) -> str | None:
         """An option as it is."""

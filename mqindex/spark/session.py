@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 from mqindex import __version__
 from mqindex._needs import needing
 from mqindex.errors import RebuildError
+from mqindex.files.paths import join
 from mqindex.spark.jobs import is_connect, start_job
 from mqindex.spark.noise import quiet_start
 
@@ -72,7 +73,7 @@ def is_local(spark: SparkSession) -> bool:
 def find_java() -> str:
     """Path of a Java of version 17 or newer, from JAVA_HOME or PATH; else a `RebuildError` that says what to do."""
     home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    java = join(home, "bin", "java") if home else shutil.which("java")
     hint = f"install a Java {MINIMUM_JAVA} or newer runtime, headless is enough, or set JAVA_HOME to one"
     if java is None or not os.access(java, os.X_OK):
         got = "no java in PATH" if java is None else f"JAVA_HOME without {java}"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from mqindex.errors import BadMagicError, FileStateError, MQIndexError
 from mqindex.files import disk
+from mqindex.files.paths import absolute, base_name, join, parent_of
 from mqindex.kafka.kinds import is_partition
 from mqindex.kafka.partition.survey import partitions_at
 from mqindex.rocketmq.kinds import (
@@ -35,7 +36,7 @@ _OF_QUEUES = "a store's root directory, or that of consume queues: consumequeue/
 def log_directories(paths: Sequence[str]) -> list[str]:
     """The directories of a commit log, from those of stores or of logs; some of several may still be empty."""
     homes = [_log_directory(path, among_others=len(paths) > 1) for path in paths]
-    root = next((os.path.dirname(home) for home in homes if _is_called(home, LOG)), None)
+    root = next((parent_of(home) for home in homes if _is_called(home, LOG)), None)
     if root is not None and not any(map(_log_files, homes)):
         refuse_entries_beside(root)
     gone = None if root is None else log_gone_from(root, homes)
@@ -77,7 +78,7 @@ def _log_directory(path: str, *, among_others: bool) -> str:
 
 
 def _log_files(home: str) -> list[str]:
-    return [os.path.join(home, name) for name in os.listdir(home) if offset_of(name) is not None]
+    return [join(home, name) for name in os.listdir(home) if offset_of(name) is not None]
 
 
 def _part(path: str, parts: Sequence[str], expected: str) -> list[str]:
@@ -88,7 +89,7 @@ def _part(path: str, parts: Sequence[str], expected: str) -> list[str]:
         raise BadMagicError("no directory", path=path, expected=expected, got="a file")
     if _is_called(path, QUEUES, BATCH_QUEUES) and are_queues(path):
         return [path]  # in which a topic may have the name of a part
-    inner = [os.path.join(path, part) for part in parts]
+    inner = [join(path, part) for part in parts]
     found = [part for part in inner if disk.is_directory(part)]
     if not found and not _is_called(path, *parts) and is_left_of_store(path):
         hint = "if that is elsewhere, give its own path"
@@ -97,7 +98,7 @@ def _part(path: str, parts: Sequence[str], expected: str) -> list[str]:
 
 
 def _is_called(path: str, *names: str) -> bool:
-    return os.path.basename(os.path.abspath(path)) in names
+    return base_name(absolute(path)) in names
 
 
 def _begins_as_a_log(path: str) -> bool:
@@ -106,7 +107,7 @@ def _begins_as_a_log(path: str) -> bool:
 
 
 def _holds_queues(home: str) -> bool:
-    return any(_log_files(os.path.join(home, topic, str(queue_id))) for topic, queue_id in list_queues(home)[0])
+    return any(_log_files(join(home, topic, str(queue_id))) for topic, queue_id in list_queues(home)[0])
 
 
 def _wrong(what: str, path: str, expected: str) -> BadMagicError:

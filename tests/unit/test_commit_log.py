@@ -14,6 +14,7 @@ import pytest
 
 from mqindex._native.log_columns import ColumnScanner
 from mqindex.errors import BadMagicError, ClosedFileError, FileStateError, FormatError, MQIndexError, TruncatedFileError
+from mqindex.files.reading.opening import map_file
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log import commit_log, log_columns, log_scan
 from mqindex.rocketmq.log.commit_log import LogFile, last_file_with_frames
@@ -259,7 +260,7 @@ def test_range_that_begins_inside_an_imitated_message(tmp_path: Path) -> None:
             assert column(log, "phy_offset", start, after) == []
 
 
-def test_imitation_further_back_than_the_walk_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_imitation_further_back_than_the_walk_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The walk begins inside a body of imitations, leaves it, and is among real messages when it reaches the start."""
     monkeypatch.setattr(log_scan, "_LOOK_BACK", 6000)
     first = frame(LogMessage(keys="first"), 0)
@@ -271,9 +272,11 @@ def test_imitation_further_back_than_the_walk_begins(monkeypatch: pytest.MonkeyP
     while len(data) < 12_000:
         starts.append(len(data))
         data += frame(LogMessage(keys="real"), len(data))
-    for start in range(len(first) + 5000, len(data), 41):
-        expected = next((at for at in starts if at >= start), -1)
-        assert first_frame(data, 0, start, len(data)) == expected
+    (tmp_path / "0").write_bytes(data)
+    with map_file(str(tmp_path / "0")) as log:
+        for start in range(len(first) + 5000, len(data), 41):
+            expected = next((at for at in starts if at >= start), -1)
+            assert first_frame(log, 0, start, len(data)) == expected
 
 
 def test_damage_in_an_earlier_file_is_recorded_once_and_passed_over(tmp_path: Path) -> None:

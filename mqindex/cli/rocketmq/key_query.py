@@ -17,7 +17,7 @@ from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
 from mqindex.cli.rocketmq.message_rows import MessageRows, hit_fields, open_log
 from mqindex.cli.trouble import Trouble, say
 from mqindex.errors import MQIndexError, reason
-from mqindex.files.places.place import is_url, place_of
+from mqindex.files.places.place import Place, is_url, place_of
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import CommitLog, IndexFile, IndexService
@@ -165,10 +165,12 @@ def _open_elsewhere(
     if kind == INDEX_FILE:
         return IndexFile.open(url, hash_slot_num=slots, index_num=entries)
     place = place_of(url)
+    if not isinstance(place, Place):  # made on this machine in the meantime
+        raise Trouble(f"{url} is a path of this machine by now: run it again")
     place = place / "index" if "index" in place.entries() else place
     found = find_files(place, slots, entries, tell)
     files = [IndexFile.open_elsewhere(one) for one in found]
-    return IndexService(place.url, files, *found[0].geometry, False, contextlib.ExitStack())
+    return IndexService(place, files, *found[0].geometry, False, contextlib.ExitStack())
 
 
 def _readable(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import mmap
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -13,41 +12,17 @@ import numpy.typing as npt
 
 from mqindex._words import plural
 from mqindex.columns.distinct import distinct
-from mqindex.errors import ClosedFileError, FileStateError, TruncatedFileError
+from mqindex.errors import ClosedFileError
 from mqindex.files.few_threads import of_each
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.places.place import Place
-from mqindex.files.places.storage import Stat, errors_of
+from mqindex.files.places.remote_file import AT_ONCE, require_file, require_same
 from mqindex.files.reading.mapped_file import MappedFile
 
 PAGE: Final = 4096  # bytes of which it is known whether they were read
-AT_ONCE: Final = 16  # requests in flight
 _GAP = 16  # pages that are read too, because one request more costs more
 _BLOCK = 8 << 20  # bytes of one request
 _GROUP = 64 << 20  # bytes that are held beside the file
-
-
-def read_ranges(place: Place, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-    """The bytes [start, stop) of each range; several are requested at a time.
-
-    `TruncatedFileError`: the file is shorter by now, or its server answers no ranges.
-    """
-    return of_each(lambda each: _read_range(place, *each), ranges, AT_ONCE)
-
-
-def _read_range(place: Place, start: int, stop: int) -> memoryview:
-    with errors_of(place.url):
-        data = memoryview(place.elsewhere.read(place.path, start, stop))
-    if len(data) != stop - start:
-        raise TruncatedFileError(
-            "a range came back with another length", path=place.url, at=start, expected=stop - start, got=len(data),
-            hint="the file was replaced meanwhile, or its server answers no ranges",
-        )  # fmt: skip
-    return data
-
-
-def _said(found: Stat) -> str:
-    return ", ".join((f"{found.size} bytes", *found.version))
 
 
 class PagedFile(MappedFile):
@@ -57,18 +32,14 @@ class PagedFile(MappedFile):
     """
 
     def __init__(self, place: Place) -> None:
-        self._found = place.stat()
-        if self._found.directory:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place.url)
+        self._found = require_file(place)
         size = self._found.size
-        if size == 0:
-            raise TruncatedFileError("the file is empty", path=place.url, expected="1 byte or more", got=0)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
         try:
             memory = mmap.mmap(-1, size, flags=flags)
         except (OSError, OverflowError, ValueError) as error:
-            raise OSError(errno.ENOMEM, f"no memory for its {plural(size, 'byte')}", place.url) from error
-        super().__init__(place.url, memory, False)
+            raise OSError(errno.ENOMEM, f"no memory for its {plural(size, 'byte')}", place) from error
+        super().__init__(place, memory, False)
         self._memory: mmap.mmap | None = memory
         self._place, self._filled, self._sure = place, 0, 0
         self._lock = new_lock()
@@ -91,7 +62,7 @@ class PagedFile(MappedFile):
 
     def read_again(self, start: int, stop: int) -> bytes:
         """The bytes [start, stop) as they are there now, whatever was read before."""
-        return bytes(read_ranges(self._place, [(start, stop)])[0])
+        return bytes(self._place.read(start, stop))
 
     def populate(self, stop: int | None = None) -> None:
         """Read the file up to byte `stop`; None: all of it."""
@@ -103,12 +74,7 @@ class PagedFile(MappedFile):
         filled = self._filled  # what other threads read from now on, they make sure of
         if filled == self._sure:
             return
-        now = self._place.stat()
-        if now != self._found:
-            raise FileStateError(
-                "the file was replaced while it was read", path=self.path, expected=_said(self._found), got=_said(now),
-                hint="open it again",
-            )  # fmt: skip
+        require_same(self._place, self._found)
         with self._lock:
             self._sure = max(self._sure, filled)
 
@@ -140,7 +106,7 @@ class PagedFile(MappedFile):
         while ranges:
             sizes = np.cumsum([stop - start for start, stop in ranges])
             some = max(int(np.searchsorted(sizes, _GROUP, "right")), 1)
-            read = read_ranges(self._place, ranges[:some])
+            read = of_each(lambda one: self._place.read(*one), ranges[:some], AT_ONCE)
             with self._lock:
                 self._filled += 1  # before anybody takes what was read
             for (start, stop), data in zip(ranges[:some], read, strict=True):

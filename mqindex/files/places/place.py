@@ -1,14 +1,16 @@
-"""A place: the path of a file or directory on this machine, or its URL, with what it takes to get there."""
+"""A place: the path of a file or directory that is not on this machine, with what it takes to get there."""
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mqindex.errors import ReadOnlyFileError
+from mqindex.errors import ReadOnlyFileError, TruncatedFileError
 from mqindex.files.places.storage import Stat, Storage, errors_of
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
@@ -17,60 +19,103 @@ STORAGES: Final = {
     **dict.fromkeys(("s3", "s3a", "s3n", "gs", "az", "azure", "abfs", "abfss", "http", "https"), _OBJECTS),
     "hdfs": _HDFS,
 }
+_BUFFER: Final = 64 << 10
 
 
-class Place:
-    """A file or directory: `url` is its text, a path where `storage` is None. Errors of a storage name the URL.
+class Place(str):
+    """The path of what is elsewhere: its URL, and its storage, which it carries wherever the path goes.
 
-    Pickled it takes its storage along. `str()` and `repr()` show the text alone.
+    Pickled it takes its storage along; shown it is its text alone. `mqindex.files.paths` has what is done with paths.
     """
 
-    __slots__ = ("storage", "url")
+    __slots__ = ("storage",)
+    storage: Storage
 
-    def __init__(self, url: str, storage: Storage | None = None) -> None:
-        self.url, self.storage = url, storage
+    def __new__(cls, url: str, storage: Storage) -> Place:
+        made = super().__new__(cls, url)
+        made.storage = storage
+        return made
 
-    def __str__(self) -> str:
-        return self.url
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Place, (str(self), self.storage)
 
-    def __repr__(self) -> str:
-        return f"Place({self.url!r})"
+    def __add__(self, more: str) -> Place:
+        return Place(super().__add__(more), self.storage)
 
     def __truediv__(self, name: str) -> Place:
-        return Place(self.url + name if self.url.endswith("/") else f"{self.url}/{name}", self.storage)
+        return self + (name if self.endswith("/") else f"/{name}")
 
     @property
     def name(self) -> str:
         """The last part of its path."""
-        return self.url.rstrip("/").rpartition("/")[2]
+        return self.rstrip("/").rpartition("/")[2]
 
     @property
     def parent(self) -> Place | None:
         """The directory above; None: nothing is above, as above a bucket."""
-        above = self.url.rstrip("/").rpartition("/")[0]
+        above = self.rstrip("/").rpartition("/")[0]
         return None if not above or above.endswith("/") else Place(above, self.storage)
 
     @property
     def path(self) -> str:
         """What comes after bucket or host, without a slash before or after it."""
-        return self.url.partition("://")[2].partition("/")[2].strip("/")
+        return self.partition("://")[2].partition("/")[2].strip("/")
 
     def stat(self) -> Stat:
         """What is there; `FileNotFoundError`: nothing is."""
-        with errors_of(self.url):
-            return self.elsewhere.stat(self.path)
+        with errors_of(self):
+            return self.storage.stat(self.path)
 
     def entries(self) -> dict[str, Stat]:
         """What is in a directory, sorted by name; `FileNotFoundError`: nothing is."""
-        with errors_of(self.url):
-            return self.elsewhere.entries(self.path)
+        with errors_of(self):
+            return self.storage.entries(self.path)
 
-    @property
-    def elsewhere(self) -> Storage:
-        """Its storage; a path of this machine has none."""
-        if self.storage is None:
-            raise TypeError(f"{self.url}: expected a URL")
-        return self.storage
+    def opened(self) -> io.BufferedReader:
+        """The file, to read here and there."""
+        found = self.stat()
+        if found.directory:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self)
+        return io.BufferedReader(_Ranges(self, found.size), _BUFFER)
+
+    def read(self, start: int, stop: int) -> memoryview:
+        """The bytes [start, stop) of a file.
+
+        `TruncatedFileError`: it is shorter by now, or its server answers no ranges.
+        """
+        with errors_of(self):
+            data = memoryview(self.storage.read(self.path, start, stop))
+        if len(data) != stop - start:
+            raise TruncatedFileError(
+                "a range came back with another length", path=self, at=start, expected=stop - start, got=len(data),
+                hint="the file was replaced meanwhile, or its server answers no ranges",
+            )  # fmt: skip
+        return data
+
+
+class _Ranges(io.RawIOBase):
+    """A file of a place as a stream of bytes."""
+
+    def __init__(self, place: Place, size: int) -> None:
+        self._place, self._size, self._at = place, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, target: Any, /) -> int:
+        stop = min(self._at + len(target), self._size)
+        count = max(stop - self._at, 0)
+        if count:
+            target[:count] = self._place.read(self._at, stop)
+        self._at += count
+        return count
 
 
 def is_url(path: str | os.PathLike[str]) -> bool:
@@ -98,8 +143,8 @@ def without_scheme(path: str) -> str:
     return unquote(found[3])
 
 
-def place_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Place:
-    """The place of a path, or that a URL names; `file://` is a path.
+def place_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> str:
+    """The path that was given; a URL is a `Place`, and `file://` a path of this machine.
 
     storage_options : as of `obstore.store.from_url`, for HDFS the configuration of hdfs-native; for a path nothing
 
@@ -108,13 +153,16 @@ def place_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | 
     ImportError : the package of its storage is missing
     ValueError : an unknown scheme, or options that the storage does not know
 
-    >>> place_of("s3://bucket/store/").name, place_of("file:///data/store").url
+    >>> place_of("s3://bucket/store/").name, place_of("file:///data/store")
     ('store', '/data/store')
     """
-    text = without_scheme(os.fspath(path))
+    text = os.fspath(path)
+    if isinstance(text, Place) and storage_options is None:
+        return text
+    text = without_scheme(text)
     found = _URL.fullmatch(text)
     if found is None or os.path.lexists(text):
-        return Place(text)
+        return text
     scheme, authority, path, query = found.group(1).lower(), found[2], found[3], found[4] or ""
     kind = STORAGES.get(scheme)
     if kind is None:
@@ -126,7 +174,7 @@ def place_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | 
     return Place(text.rstrip("/") if path.strip("/") else text, storage)
 
 
-def refuse_writing(url: str, writable: bool) -> None:
-    """`ReadOnlyFileError` where a file elsewhere is to be written."""
-    if writable:
-        raise ReadOnlyFileError("files elsewhere are only read", path=url, hint="copy them here, or mount their place")
+def require_here(path: str, what: str = "only files of this machine are written in place") -> None:
+    """`ReadOnlyFileError` for a place elsewhere, of what only a local disk has."""
+    if isinstance(path, Place):
+        raise ReadOnlyFileError(what, path=path, hint="copy it here, or mount its place")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
@@ -35,6 +36,11 @@ class Stat(NamedTuple):
     size: int
     version: tuple[str, ...] = ()
     directory: bool = False
+
+    def as_result(self) -> os.stat_result:
+        """The same as `os.stat` has it: what kind it is, and its length."""
+        mode = stat.S_IFDIR | 0o555 if self.directory else stat.S_IFREG | 0o444
+        return os.stat_result((mode, 0, 0, 1, 0, 0, max(self.size, 0), 0, 0, 0))
 
 
 class Storage(Protocol):

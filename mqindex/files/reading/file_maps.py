@@ -8,6 +8,7 @@ from collections.abc import Callable
 from mqindex.errors import ClosedFileError
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.opening import map_file
 
 
 class FileMaps:
@@ -22,7 +23,7 @@ class FileMaps:
         self._lock = new_lock()
         self._maps: OrderedDict[str, MappedFile] | None = OrderedDict()
 
-    def get(self, path: str, open_file: Callable[[str], MappedFile] = MappedFile.open) -> MappedFile:
+    def get(self, path: str, open_file: Callable[[str], MappedFile] = map_file) -> MappedFile:
         """The whole file as it is now, for as long as the caller keeps its `map`. `open_file` : how it is opened."""
         with self._lock:
             if self._maps is None:

@@ -8,6 +8,7 @@ import mmap
 import os
 import stat
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from mqindex._native.guard import Mapping
 from mqindex.errors import ClosedFileError, FormatError, TruncatedFileError
@@ -16,6 +17,9 @@ from mqindex.files.disk import exists, named
 from mqindex.files.rights import neighbour_of
 from mqindex.files.sync_trust import SyncTrust
 from mqindex.files.tmpfile import link_into_place, open_nameless
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _MADV_POPULATE_READ = 22  # Linux 5.14; not in the mmap module
 _MADV_POPULATE_WRITE = 23
@@ -34,18 +38,21 @@ class MappedFile:
     The end of a `with` does so too.
     """
 
-    def __init__(self, path: str, mapping: mmap.mmap, writable: bool) -> None:
+    step = 2**63 - 1
+    """How many bytes a window should have at most: of a file elsewhere each takes memory."""
+
+    def __init__(self, path: str, memory: mmap.mmap | int, writable: bool) -> None:
         self.path = path
-        self.size = len(mapping)
+        self._map: Mapping | None = Mapping(memory, str(path), writable)
+        self.size = len(self._map)
         self.writable = writable
-        self._map: Mapping | None = Mapping(mapping, path, writable)
         self._syncs = SyncTrust()
         self._populated = False
         self._random = False
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, writable: bool = False) -> MappedFile:
-        """Map an existing file, read-only by default. An empty file is a `TruncatedFileError`.
+        """Map an existing file of this machine, read-only by default. An empty file is a `TruncatedFileError`.
 
         For writing, its disk space is reserved first, because brokers leave files sparse: a full disk is an `OSError`
         before any byte has changed.
@@ -117,6 +124,16 @@ class MappedFile:
         if self._map is None:
             raise ClosedFileError("the file is closed", path=self.path)
         return self._map
+
+    def window(self, start: int, stop: int) -> Buffer:
+        """The file from its first byte on, of which at least the bytes [start, stop) are there, up to its end.
+
+        Here it is the whole mapping; of a file elsewhere these bytes are read, and the buffer ends with what is there.
+        """
+        return self.map
+
+    def release(self, stop: int) -> None:
+        """The bytes before `stop` are not used any more."""
 
     def read(self, start: int, stop: int) -> bytes:
         """The bytes [start, stop), copied."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import stat
 from collections.abc import Iterator
 from typing import BinaryIO, TextIO
 
 from mqindex.files import disk
+from mqindex.files.places.place import Place
 
 
 @contextlib.contextmanager
@@ -21,6 +23,10 @@ def reading(path: str | os.PathLike[str], *, buffered: bool = True) -> Iterator[
     Traceback (most recent call last):
     OSError: [Errno 22] not a regular file: '/dev/zero'
     """
+    if isinstance(path, Place):
+        with path.opened() as elsewhere:
+            yield elsewhere
+        return
     with disk.named(path), open(path, "rb", buffering=-1 if buffered else 0, opener=regular) as file:
         yield file
 
@@ -28,6 +34,10 @@ def reading(path: str | os.PathLike[str], *, buffered: bool = True) -> Iterator[
 @contextlib.contextmanager
 def reading_text(path: str | os.PathLike[str], *, encoding: str = "utf-8", errors: str = "strict") -> Iterator[TextIO]:
     """The same for text."""
+    if isinstance(path, Place):
+        with path.opened() as elsewhere:
+            yield io.TextIOWrapper(elsewhere, encoding=encoding, errors=errors)
+        return
     with disk.named(path), open(path, encoding=encoding, errors=errors, opener=regular) as file:
         yield file
 

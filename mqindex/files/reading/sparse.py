@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+from bisect import bisect_left
 from collections.abc import Iterator
 from types import TracebackType
 
 from mqindex.errors import TruncatedFileError
 from mqindex.files.disk import named
+from mqindex.files.places.place import Place
 from mqindex.files.reading.regular import regular
+
+_BLOCK = 4096  # bytes
 
 
 class SparseFile:
@@ -20,6 +24,10 @@ class SparseFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
+        self._fd = -1
+        if isinstance(self.path, Place):
+            self.size = self.path.stat().size
+            return
         with named(self.path):
             self._fd = regular(self.path, os.O_RDONLY)
             try:
@@ -32,9 +40,22 @@ class SparseFile:
         """Where the last data ends; only zeros follow. The file's length, where the file system does not report it."""
         return max((end for _, end in self.stretches()), default=0)
 
+    def probable_end(self) -> int:
+        """Where the data seems to end, by few reads: right, unless there are blocks of zeros among the data."""
+        if not isinstance(self.path, Place):
+            return self.data_end()
+        blocks = range(-(-self.size // _BLOCK))
+        return min(_BLOCK * bisect_left(blocks, True, key=lambda at: not any(self._block(at))), self.size)
+
+    def _block(self, number: int) -> bytes:
+        return self.read(number * _BLOCK, min((number + 1) * _BLOCK, self.size))
+
     def stretches(self) -> Iterator[tuple[int, int]]:
-        """Where data begins and ends, without the holes; all of it, where the file system does not report them."""
+        """Where data begins and ends, without the holes; all of it, where nothing reports them, as elsewhere."""
         end = 0
+        if isinstance(self.path, Place):
+            yield from [(0, self.size)][: self.size]
+            return
         while end < self.size:
             try:
                 at = os.lseek(self._fd, end, os.SEEK_DATA)
@@ -47,6 +68,8 @@ class SparseFile:
 
     def read(self, start: int, stop: int) -> bytes:
         """The bytes [start, stop); `TruncatedFileError` where others have cut the file."""
+        if isinstance(self.path, Place):
+            return bytes(self.path.read(start, stop))
         parts, at = [], start
         with named(self.path):
             while at < stop and (part := os.pread(self._fd, stop - at, at)):

@@ -4,12 +4,12 @@ says what they leave open.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
+from mqindex.files.paths import base_name, join
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.transaction_check import Markers
@@ -103,8 +103,8 @@ def lost_epochs(partition: Partition, segments: Sequence[CheckedSegment], epochs
     written = [segment for segment in segments if segment.log.last_offset is not None]
     if epochs or not partition.clean or not written or not len(written[-1].log.epochs):
         return []
-    log, epoch = os.path.basename(written[-1].files.log), written[-1].log.epochs["leader_epoch"][-1]
-    path = os.path.join(partition.path, CHECKPOINT)
+    log, epoch = base_name(written[-1].files.log), written[-1].log.epochs["leader_epoch"][-1]
+    path = join(partition.path, CHECKPOINT)
     expected = f"{epoch} as the last epoch, as in {log}"
     return [catalogue.LEADER_EPOCHS_LOST.finding(path, expected=expected, got="no epoch")]
 
@@ -137,7 +137,7 @@ def check_loaded(partition: Partition, segments: Sequence[CheckedSegment], shown
     expected, got = _said(wrong[0], shown), _said(wrong[0], taken)
     path = partition.snapshots.get(start)
     if path is None:
-        path = os.path.join(partition.path, f"{end:020d}.snapshot")
+        path = join(partition.path, f"{end:020d}.snapshot")
         return [catalogue.NO_SNAPSHOT_OF_OPEN.finding(path, None, "open transactions", expected, "no file", many=many)]
     return [catalogue.SNAPSHOT_NOT_OPEN.finding(path, None, "open transactions", expected, got, many=many)]
 

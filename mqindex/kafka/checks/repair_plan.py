@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
+from mqindex.files.paths import base_name, join
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
 from mqindex.kafka.checks.log_check import good_behind
 from mqindex.kafka.index.transaction_index import aborted_bytes
@@ -51,8 +51,8 @@ def planned_actions(diagnosis: Diagnosis) -> list[str]:
     for one in diagnosis.partitions:
         for repair in planned_repairs(one):
             for kind in filter(repair.kinds.__contains__, IndexKind):
-                name = os.path.basename(repair.files.place_of(kind))
-                path = name if diagnosis.survey.single else os.path.join(one.partition.name, name)
+                name = base_name(repair.files.place_of(kind))
+                path = name if diagnosis.survey.single else join(one.partition.name, name)
                 if kind in repair.removed or (kind is IndexKind.TRANSACTION and not repair.transactions):
                     lost = "" if repair.cut is None or kind not in repair.removed else _given_up(repair.cut)
                     actions.append(f"move {path} to the backup{lost}")

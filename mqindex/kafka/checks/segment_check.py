@@ -20,6 +20,7 @@ from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import FormatError, MQIndexError, was_cut
 from mqindex.files import disk, lock
+from mqindex.files.paths import join, parent_of, size_of
 from mqindex.files.reading.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.log_check import end_findings, found_end, log_findings, rebuilt_end
@@ -132,11 +133,11 @@ def _index_comes(check: SegmentCheck, done: CheckedSegment) -> bool:
 
 def _is_in_use_and_new(files: SegmentFiles) -> bool:
     """Whether another process, as a rule a broker, holds the log dir's lock, and a file was made here just now."""
-    partition = os.path.dirname(files.log)
+    partition = parent_of(files.log)
     try:
         if time.time() - os.stat(partition).st_mtime > _NEW:
             return False
-        held = lock.holder(os.path.join(log_dir_of(partition), ".lock"))
+        held = lock.holder(join(log_dir_of(partition), ".lock"))
     except FileNotFoundError:  # its topic is being deleted
         return False
     return held.state == "held" and held.pid != os.getpid()
@@ -222,7 +223,7 @@ def _of_refused(check: SegmentCheck, error: MQIndexError) -> CheckedSegment:
     found: int | None = 0
     with contextlib.suppress(MQIndexError), LogSegment.open(files.log, base_offset=files.base_offset) as segment:
         found, log = _found_end(check, segment, log)
-    transactions = _transactions(files, min(os.path.getsize(files.log), MAX_LOG_SIZE) // MIN_BATCH_SIZE)
+    transactions = _transactions(files, min(size_of(files.log), MAX_LOG_SIZE) // MIN_BATCH_SIZE)
     return CheckedSegment(
         files, log, findings=(finding,), transactions=transactions, index_files=len(files.indexes), found_end=found
     )

@@ -15,6 +15,7 @@ from mqindex._native.kafka_records import compressed_part
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.columns.distinct import distinct
 from mqindex.errors import FormatError, was_cut
+from mqindex.files.paths import size_of
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.log.batches import batch_rows, codec_of
 from mqindex.kafka.log.log_segment import LogSegment
@@ -97,7 +98,7 @@ def count_segment(
     tally = tally_of(made)
     if tally is None:
         return None
-    sizes = {kind: os.path.getsize(path) for kind, path in files.indexes.items()}
+    sizes = {kind: size_of(path) for kind, path in files.indexes.items()}
     transactions = sizes.get(IndexKind.TRANSACTION, 0) // IndexKind.TRANSACTION.entry_size
     return CountedSegment(
         tally=tally,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.files import disk
+from mqindex.files.paths import size_of
 from mqindex.files.reading.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.index_check import Expectation, check_entries, check_shape
@@ -78,7 +78,7 @@ def check_indexes(
             plain.judge(kind, [_missing(files, kind, made, wanted, may_be_open=may_be_open)])
         elif _same(path, wanted):
             plain.entries[kind] = len(wanted) // kind.entry_size
-        elif os.path.getsize(path) > MAX_LOG_SIZE:
+        elif size_of(path) > MAX_LOG_SIZE:
             plain.judge(kind, [_endless(path, kind)])
         else:
             looked[kind] = path, read_entries(path, kind, size_now(segment) // MIN_BATCH_SIZE + 1)
@@ -158,7 +158,7 @@ def _perhaps_lost(path: str, times: int, unindexed: int) -> list[Finding]:
 def check_alone(path: str, kind: IndexKind) -> CheckedIndexes:
     """Check a file without its log. What a broker's own sanity check refuses is not in order here either."""
     done = CheckedIndexes()
-    if os.path.getsize(path) > MAX_LOG_SIZE:
+    if size_of(path) > MAX_LOG_SIZE:
         done.judge(kind, [_endless(path, kind)])
         return done
     entries = read_entries(path, kind, MAX_LOG_SIZE // MIN_BATCH_SIZE + 1)
@@ -200,7 +200,7 @@ def _pairs(index: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 
 
 def _same(path: str, wanted: bytes) -> bool:
-    if os.path.getsize(path) != len(wanted):
+    if size_of(path) != len(wanted):
         return False
     with reading(path, buffered=False) as file:
         return file.read(len(wanted) + 1) == wanted
@@ -240,5 +240,5 @@ def _missing(files: SegmentFiles, kind: IndexKind, made: Recovered, wanted: byte
 
 def _endless(path: str, kind: IndexKind) -> Finding:
     """Not read: no broker could."""
-    expected, got = f"at most {MAX_LOG_SIZE} bytes", os.path.getsize(path)
+    expected, got = f"at most {MAX_LOG_SIZE} bytes", size_of(path)
     return catalogue.INDEXES[kind].length.finding(path, expected=expected, got=got)

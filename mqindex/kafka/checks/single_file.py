@@ -7,7 +7,6 @@ snapshot; where there is none, the segments before it are read too.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -16,6 +15,7 @@ from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.errors import BadMagicError, CorruptIndexError
 from mqindex.files import disk
+from mqindex.files.paths import base_name, join, parent_of
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, Replayed, diagnose, differing_indexes
 from mqindex.kafka.checks.segment_check import CheckedSegment
@@ -43,7 +43,7 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
     from_start : with every segment before it, where transactions matter; else from a snapshot on that can be read.
     """
     path, name = order.directory, _name_of(order.directory)
-    home = os.path.dirname(path)
+    home = parent_of(path)
     known = list_segments(home) if name else PartitionFiles(home, (), {}, (), (), ())
     files = _segment_of(path, name, known)
     if files is None:
@@ -55,12 +55,12 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
     if name and name.ending in _WITH_TRANSACTIONS:
         first = 0 if from_start else _first_needed(segments, number, known.snapshots, start)
     needed = known._replace(segments=segments[first : number + 1])
-    closed = was_cleanly_closed(home, was_clean(os.path.dirname(home)))
+    closed = was_cleanly_closed(home, was_clean(parent_of(home)))
     partition = surveyed_partition(home, needed, order.options, closed, start)
     later = (each.base_offset for each in segments[number + 1 :])
     partition = replace(partition, next_base=next(later, None))
     findings = () if name else (catalogue.INDEXES_UNKNOWN.finding(path),)
-    return Survey(path, os.path.dirname(home), True, order.options, (partition,), findings, path)
+    return Survey(path, parent_of(home), True, order.options, (partition,), findings, path)
 
 
 def _name_of(path: str) -> SegmentName | None:
@@ -77,7 +77,7 @@ def _segment_of(path: str, name: SegmentName | None, known: PartitionFiles) -> S
         if path in files.paths:
             return files
     base = base_offset_of(path)
-    log, *indexes = (os.path.join(known.directory, f"{base:020d}.{kind}{name.after}") for kind in ("log", *IndexKind))
+    log, *indexes = (join(known.directory, f"{base:020d}.{kind}{name.after}") for kind in ("log", *IndexKind))
     there = {kind: index for kind, index in zip(IndexKind, indexes, strict=True) if disk.is_file(index)}
     return SegmentFiles(base, log, there) if disk.is_file(log) else None
 
@@ -171,7 +171,7 @@ def _alone(engine: Engine, found: Survey, path: str) -> Diagnosis:
 
 
 def _check_alone(path: str) -> CheckedSegment:
-    base, kind = base_offset_of(path), IndexKind(os.path.basename(path).split(".")[1])
+    base, kind = base_offset_of(path), IndexKind(base_name(path).split(".")[1])
     if kind is IndexKind.TRANSACTION:
         found, entries = check_transactions_alone(path, base)
     else:

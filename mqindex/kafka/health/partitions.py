@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from itertools import chain
@@ -11,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.files.paths import join
 from mqindex.health import Histogram, Text
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Replayed
 from mqindex.kafka.checks.segment_check import CheckedSegment
@@ -290,4 +290,4 @@ class KnownOffsets:
 
 def known_offsets(log_dir: str) -> KnownOffsets:
     """A task: read the checkpoints."""
-    return KnownOffsets(*(readable_offsets(os.path.join(log_dir, name)) for name in _CHECKPOINTS))
+    return KnownOffsets(*(readable_offsets(join(log_dir, name)) for name in _CHECKPOINTS))

@@ -21,6 +21,7 @@ from mqindex.errors import CorruptIndexError, IndexFullError, OffsetOverflowErro
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.paths import size_of
 from mqindex.files.reading.mapped_file import MappedFile, reserve
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind, base_offset_of, require_file
 
@@ -188,7 +189,7 @@ class AbstractIndex(Closable):
         with self._lock:
             self._require_writable()
             size, entries = new_size // self.entry_size * self.entry_size, len(self)
-            if size == os.path.getsize(self.path):
+            if size == size_of(self.path):
                 return False
             if size < entries * self.entry_size:
                 raise ValueError(f"new_size: expected {entries * self.entry_size} or more, got {new_size}")
@@ -232,7 +233,7 @@ class AbstractIndex(Closable):
         self._owner.require()
 
     def _map_entries(self) -> None:
-        self._file = MappedFile.open(self.path, writable=self.writable) if os.path.getsize(self.path) else None
+        self._file = MappedFile.open(self.path, writable=self.writable) if size_of(self.path) else None
         buffer = None if self._file is None else self._file.map
         times = self.kind is IndexKind.TIME
         self._core = Entries(buffer, times, self.base_offset, self._entry, self.writable, self.path)
@@ -266,7 +267,7 @@ class AbstractIndex(Closable):
         )  # fmt: skip
 
     def _check_length(self) -> None:
-        size = os.path.getsize(self.path)
+        size = size_of(self.path)
         if size % self.entry_size:
             raise self._corrupt("length", f"a multiple of {self.entry_size} bytes", size)
 
@@ -274,7 +275,7 @@ class AbstractIndex(Closable):
 def _set_length(path: str, size: int) -> None:
     fd = disk.open_to_write(path)
     try:
-        old = os.path.getsize(path)
+        old = size_of(path)
         disk.resize(fd, min(size, old))
         if size > old:
             try:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.files.paths import size_of
 from mqindex.files.reading.regular import reading
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.kafka.layout import IndexKind
@@ -80,7 +81,7 @@ def places_with_data(path: str | os.PathLike[str], kind: IndexKind) -> Iterator[
 def read_entries(path: str, kind: IndexKind, most: int) -> Entries:
     """The entries of a file whose log has `most` at most: more are not looked at."""
     size = kind.entry_size
-    places, fragment = divmod(os.path.getsize(path), size)
+    places, fragment = divmod(size_of(path), size)
     none = np.empty(0, np.int64)
     if places == 0:
         return Entries(none, none, 0, 0, fragment, "none", 0)

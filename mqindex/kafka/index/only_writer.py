@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mqindex.files import lock
+from mqindex.files.paths import absolute, join, parent_of
 
 
 @contextmanager
@@ -19,4 +19,4 @@ def hold_index(path: str) -> Iterator[None]:
 
 def require_no_broker(path: str) -> None:
     """`StoreInUseError` where another process holds the log dir of an index file, which need not exist."""
-    lock.require_free(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(path))), ".lock"))
+    lock.require_free(join(parent_of(parent_of(absolute(path))), ".lock"))

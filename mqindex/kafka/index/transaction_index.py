@@ -17,6 +17,7 @@ from mqindex.errors import CorruptIndexError, OutOfOrderError, ReadOnlyFileError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.paths import size_of
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.files.results.whole_file import have_file
 from mqindex.files.sync_trust import SyncTrust
@@ -262,7 +263,7 @@ def _write(path: str, data: bytes, at: int) -> None:
     """Write, and cut what follows; a write that fails leaves no whole entry of its own."""
     fd = disk.open_to_write(path)
     try:
-        if os.path.getsize(path) > at:
+        if size_of(path) > at:
             disk.resize(fd, at)
         try:
             disk.pwrite_all(fd, data, at)

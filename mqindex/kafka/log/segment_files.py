@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqindex.files.paths import join, parent_of
 from mqindex.kafka.layout import IndexKind
 
 _SWAP: Final = ".swap"
@@ -39,4 +39,4 @@ class SegmentFiles:
         if kind in self.indexes:
             return self.indexes[kind]
         name = f"{self.base_offset:020d}.{kind}{_SWAP if self.is_swapping else ''}"
-        return os.path.join(os.path.dirname(self.log), name)
+        return join(parent_of(self.log), name)

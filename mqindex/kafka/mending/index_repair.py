@@ -12,6 +12,7 @@ from mqindex.engines.tasks import announce, half_done, run_one, scratches_in
 from mqindex.files import disk
 from mqindex.files.backups.backup import backup_in
 from mqindex.files.backups.exchange import Change, Exchange, exchange_files, old_or_new
+from mqindex.files.paths import base_name, join
 from mqindex.files.results import staging
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
@@ -48,7 +49,7 @@ def _repair_all(engine: Engine, diagnosis: Diagnosis, planned: Planned, report: 
         with scratches_in(engine, [one.partition.path for one, _ in some]) as (seeing, scratches):
             exchanges = _build(seeing, some, scratches, backup, report)
             if any(each.changes for each in exchanges):
-                report.backup = os.path.join(report.path, *([] if diagnosis.survey.single else ["*"]), backup)
+                report.backup = join(report.path, *([] if diagnosis.survey.single else ["*"]), backup)
             placed = seeing.map(exchange_files, exchanges, name="put files in place")
         report.out_files += [path for paths in placed for path in paths]
     report.files = len(report.out_files)
@@ -118,13 +119,13 @@ def _exchange(
         if IndexKind.TRANSACTION in each.kinds
     ]
     changes += [_change(each.files, kind, None) for each in repairs for kind in each.removed]
-    return Exchange(home, os.path.join(home, backup), tuple(changes))
+    return Exchange(home, join(home, backup), tuple(changes))
 
 
 def _change(files: SegmentFiles, kind: IndexKind, source: str | None) -> Change:
     """One that is new takes owner and mode of its segment's log."""
     place = files.place_of(kind)
-    return Change(os.path.basename(place), source, None if disk.is_file(place) else files.log)
+    return Change(base_name(place), source, None if disk.is_file(place) else files.log)
 
 
 def _report_recovered(report: RepairReport, segments: Sequence[RecoveredSegment]) -> None:

@@ -10,13 +10,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.files.paths import join
 from mqindex.kafka import catalogue
 from mqindex.kafka.partition.offset_checkpoint import read_checkpoint, split_fields, whole_number
 from mqindex.report import Finding
@@ -43,7 +43,7 @@ def read_epochs(directory: str) -> Epochs:
     Source: Kafka 4.1.0 `CheckpointFile.read`, `LeaderEpochFileCache.assign`: an entry removes those before it that are
     not below it in both epoch and offset. Entries below the log's start were removed by the broker, or moved to it.
     """
-    entries = read_checkpoint(os.path.join(directory, CHECKPOINT), _entry, "an epoch and an offset a line")
+    entries = read_checkpoint(join(directory, CHECKPOINT), _entry, "an epoch and an offset a line")
     kept: list[tuple[int, int]] = []
     for epoch, offset in entries:
         while kept and (kept[-1][0] >= epoch or kept[-1][1] >= offset):

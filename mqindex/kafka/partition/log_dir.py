@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
+from mqindex.files.paths import absolute, base_name, join, parent_of
 from mqindex.kafka.kinds import CLEAN, PartitionDirectory, directories_in, is_brokers, is_partition, partition_name
 
 _MOST_NAMED = 5
@@ -27,9 +28,7 @@ def stray_directories(log_dir: str | os.PathLike[str]) -> tuple[str, ...]:
     Source: Kafka 4.1.0 `LogManager.loadLogs`.
     """
     return tuple(
-        path
-        for path in sorted(directories_in(log_dir))
-        if os.path.basename(path) != _CACHE and partition_name(path) is None
+        path for path in sorted(directories_in(log_dir)) if base_name(path) != _CACHE and partition_name(path) is None
     )
 
 
@@ -52,14 +51,14 @@ def duplicate_directories(partitions: Iterable[PartitionDirectory]) -> list[tupl
             beside = known.get((*name, None), first) if each.state else first
             if first != each.path:
                 found.append((each.path, first))
-            elif os.path.dirname(beside) == os.path.dirname(first) and beside != first:
+            elif parent_of(beside) == parent_of(first) and beside != first:
                 found.append((each.path, beside))
     return found
 
 
 def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory, ...]:
     """`directory` itself where it is a partition, else the partitions in it. A partition may have any name."""
-    root = os.path.abspath(directory)
+    root = absolute(directory)
     return (named_partition(root),) if is_partition(root) else list_partitions(root)
 
 
@@ -70,27 +69,27 @@ def linked_partitions(directory: str) -> list[str]:
 
 def named_partition(directory: str | os.PathLike[str]) -> PartitionDirectory:
     """What the name of a partition's directory says; partition -1: it is no partition's name."""
-    root = os.path.abspath(directory)
-    return partition_name(root) or PartitionDirectory(root, os.path.basename(root), -1, None)
+    root = absolute(directory)
+    return partition_name(root) or PartitionDirectory(root, base_name(root), -1, None)
 
 
 def require_partition(directory: str) -> None:
     """`BadMagicError`: it has files or directories, none of them a partition's. An empty one may be a partition."""
     if is_partition(directory) or not os.listdir(directory):
         return
-    found = [os.path.basename(named.path) for named in list_partitions(directory)]
+    found = [base_name(named.path) for named in list_partitions(directory)]
     more = ", ..." if len(found) > _MOST_NAMED else ""
     raise BadMagicError(
         "not a partition's directory", path=directory, expected="a segment's files, named by 20 digits",
         got=f"a log dir, with the partitions in it: {', '.join(found[:_MOST_NAMED])}{more}" if found else "other files",
-        hint=f"pass {os.path.join(directory, found[0])}" if found else "pass <log dir>/<topic>-<partition>",
+        hint=f"pass {join(directory, found[0])}" if found else "pass <log dir>/<topic>-<partition>",
     )  # fmt: skip
 
 
 def log_dir_of(directory: str | os.PathLike[str]) -> str:
     """The log dir that `directory` is, or in which it is a partition."""
-    root = os.path.abspath(directory)
-    return os.path.dirname(root) if is_partition(root) else root
+    root = absolute(directory)
+    return parent_of(root) if is_partition(root) else root
 
 
 def places_of(directory: str) -> list[str]:
@@ -98,7 +97,7 @@ def places_of(directory: str) -> list[str]:
 
     Any of them may lead to another disk: `mqindex.files.path_relations` finds out what is in one.
     """
-    root = os.path.abspath(directory)
+    root = absolute(directory)
     log_dir = log_dir_of(root)
     homes = [root] if was_clean(log_dir) is None else list(dict.fromkeys((root, log_dir)))
     return [*homes, *(one.path for home in homes for one in list_partitions(home))]
@@ -106,6 +105,6 @@ def places_of(directory: str) -> list[str]:
 
 def was_clean(log_dir: str) -> bool | None:
     """Whether the broker closed the partitions of a log dir; None: it is none, by its files."""
-    if disk.is_there(os.path.join(log_dir, CLEAN)):
+    if disk.is_there(join(log_dir, CLEAN)):
         return True
     return False if is_brokers(log_dir) else None

@@ -6,7 +6,6 @@ What a broker reads as text it reads with Java's rules: other line ends, white s
 from __future__ import annotations
 
 import errno
-import os
 import re
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -14,6 +13,7 @@ from typing import Final, TypeVar
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
+from mqindex.files.paths import base_name, join, parent_of
 from mqindex.files.reading.regular import reading_text
 from mqindex.kafka.kinds import partition_name
 
@@ -86,18 +86,18 @@ def log_start_offsets(log_dir: str) -> Offsets:
 
     A file that cannot be read counts as absent. Source: Kafka 4.1.0 `LogManager.loadLogs`.
     """
-    known = readable_offsets(os.path.join(log_dir, "log-start-offset-checkpoint"))
+    known = readable_offsets(join(log_dir, "log-start-offset-checkpoint"))
     return {name: max(offset, 0) for name, offset in known.items()}
 
 
 def recovery_points(log_dir: str) -> Offsets:
     """Up to where the logs of a log dir were on the disk; one that is not in it, up to 0. As `log_start_offsets`."""
-    return readable_offsets(os.path.join(log_dir, "recovery-point-offset-checkpoint"))
+    return readable_offsets(join(log_dir, "recovery-point-offset-checkpoint"))
 
 
 def log_start_offset(directory: str) -> int:
     """Where one partition's log starts. For many, `log_start_offsets` reads the checkpoint once."""
-    return log_start_offsets(os.path.dirname(directory)).get(entry_name(directory), 0)
+    return log_start_offsets(parent_of(directory)).get(entry_name(directory), 0)
 
 
 def start_before(directory: str, oldest: int) -> int | None:
@@ -107,7 +107,7 @@ def start_before(directory: str, oldest: int) -> int | None:
     start before its segments for a topic of tiered storage only. Source: Kafka 4.1.0
     `LogManager.checkpointLogStartOffsetsInDir`.
     """
-    start = log_start_offsets(os.path.dirname(directory)).get(entry_name(directory))
+    start = log_start_offsets(parent_of(directory)).get(entry_name(directory))
     return start if start is not None and start < oldest else None
 
 
@@ -120,7 +120,7 @@ def entry_name(directory: str) -> str:
     ('orders-3', 'copy of orders')
     """
     named = partition_name(directory)
-    return os.path.basename(directory) if named is None else f"{named.topic}-{named.partition}"
+    return base_name(directory) if named is None else f"{named.topic}-{named.partition}"
 
 
 class _NoNumber(ValueError):

@@ -10,6 +10,7 @@ from itertools import chain, zip_longest
 from typing import NamedTuple, TypeVar
 
 from mqindex.files import lock
+from mqindex.files.paths import join
 from mqindex.kafka.kinds import LOCK, OTHER_FILES, SegmentName, files_in, segment_name
 from mqindex.kafka.layout import MAX_BASE_OFFSET, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
@@ -61,9 +62,9 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
     for name in sorted(kept):
         named = _segment_file(name)
         if named is not None:
-            segments.setdefault(named.base_offset, {})[named.ending] = os.path.join(root, kept[name])
+            segments.setdefault(named.base_offset, {})[named.ending] = join(root, kept[name])
         elif name not in OTHER_FILES and not name.endswith(_OTHER_ENDINGS):
-            skipped.append(os.path.join(root, kept[name]))
+            skipped.append(join(root, kept[name]))
     bases = [base for base, files in sorted(segments.items()) if "log" in files]
     orphans = [files[kind] for files in segments.values() if "log" not in files for kind in IndexKind if kind in files]
     return PartitionFiles(
@@ -78,10 +79,10 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
             for base, following in zip_longest(bases, bases[1:])
         ),
         {base: files["snapshot"] for base, files in sorted(segments.items()) if "snapshot" in files},
-        tuple(os.path.join(root, name) for name in sorted(gone)),
+        tuple(join(root, name) for name in sorted(gone)),
         tuple(orphans),
         tuple(skipped),
-        tuple(os.path.join(root, name) for name in others if _segment_file(name) or name in OTHER_FILES),
+        tuple(join(root, name) for name in others if _segment_file(name) or name in OTHER_FILES),
     )
 
 
@@ -114,7 +115,7 @@ def _swapped(root: str, names: set[str]) -> tuple[dict[str, str], set[str]]:
     gone |= cleaned
     swaps -= gone
     logs = [
-        SegmentFiles(named.base_offset, os.path.join(root, name))
+        SegmentFiles(named.base_offset, join(root, name))
         for name in swaps
         if (named := _segment_file(name.removesuffix(".swap"))) is not None and named.ending == "log"
     ]
@@ -160,7 +161,7 @@ def hold_lock(log_dir: str | os.PathLike[str]) -> AbstractContextManager[None]:
     -----
     Source: Kafka 4.1.0 `LogManager.lockLogDirs`.
     """
-    return lock.hold(os.path.join(os.fspath(log_dir), LOCK), create=False)
+    return lock.hold(join(os.fspath(log_dir), LOCK), create=False)
 
 
 @contextmanager
@@ -182,4 +183,4 @@ def _index_paths(directory: str) -> list[str]:
         names = files_in(directory)[0]
     except FileNotFoundError:
         return []
-    return [os.path.join(directory, name) for name in names if name.removesuffix(".swap").endswith(_INDEXES)]
+    return [join(directory, name) for name in names if name.removesuffix(".swap").endswith(_INDEXES)]

@@ -19,6 +19,7 @@ from mqindex.columns.distinct import distinct
 from mqindex.columns.numbers import Time, Times, times
 from mqindex.errors import path_of
 from mqindex.files.closable import Closable
+from mqindex.files.paths import absolute
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.log.batches import is_control
@@ -122,7 +123,7 @@ class PartitionLog(Closable):
         BadMagicError : a log dir with partitions in it, or a directory of something else
         OffsetOverflowError : a log longer than 2^31 - 1 bytes, which no position reaches
         """
-        where = os.path.abspath(path_of("directory", directory))
+        where = absolute(path_of("directory", directory))
         require_partition(where)
         return while_files_go(where, cls._of_files)
 

@@ -6,7 +6,6 @@ A survey runs as a stage, in a task, because the driver of a cluster need not se
 from __future__ import annotations
 
 import contextlib
-import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ import numpy as np
 from mqindex._words import plural
 from mqindex.errors import BadMagicError, MQIndexError
 from mqindex.files import disk
+from mqindex.files.paths import base_name, size_of
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.index_entries import read_entries
 from mqindex.kafka.kinds import (
@@ -189,7 +189,7 @@ def was_cleanly_closed(partition: str, clean: bool | None) -> bool | None:
     The metadata log it recovers at every start, from the first segment on, and none that is being deleted; nor was that
     closed. Source: Kafka 4.1.0 `KafkaMetadataLog`, `LogLoader.load`.
     """
-    if os.path.basename(partition) == METADATA_LOG:
+    if base_name(partition) == METADATA_LOG:
         return False
     return None if _state(partition) == "delete" else clean
 
@@ -209,10 +209,10 @@ def surveyed_partition(
         begun = open_transactions_at(files.snapshots, bases[0], start)
     return Partition(
         path=path,
-        name=os.path.basename(path),
-        options=_own_options(os.path.basename(path), files.segments, options),
+        name=base_name(path),
+        options=_own_options(base_name(path), files.segments, options),
         segments=files.segments,
-        sizes=tuple(os.path.getsize(segment.log) for segment in files.segments),
+        sizes=tuple(size_of(segment.log) for segment in files.segments),
         begun=begun,
         snapshots=files.snapshots,
         log_start=start,
@@ -271,8 +271,8 @@ def _other_name(found: OtherName) -> Finding:
         kind = catalogue.OTHER_NAME_OF_INDEX
     else:
         kind = catalogue.OTHER_NAME_OF_SEGMENT if disk.is_there(found.meant) else catalogue.SEGMENT_NAME
-    meant = os.path.basename(found.meant)
-    return kind.finding(found.path, expected=meant, got=os.path.basename(found.path), meant=meant)
+    meant = base_name(found.meant)
+    return kind.finding(found.path, expected=meant, got=base_name(found.path), meant=meant)
 
 
 _FILES, _ENTRIES, _BYTES = 4, 64, 1 << 24  # looked at: closed segments, of each so many entries in so much of its log

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +10,7 @@ from functools import partial
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
+from mqindex.files.paths import base_name, join, parent_of
 from mqindex.report import Finding, Start
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks import check, coverage
@@ -88,9 +88,7 @@ def conclude(
     if switch is None:
         spans, stretches = run_one(engine, partial(_gaps, good=good), ended, "look for gaps in the index")
     filled = coverage.measure(engine, stretches, spans, split_size, tags=ended.tags, out=out)
-    checkpoint = engine.map(
-        _read_checkpoint, [os.path.join(ended.options.root, "checkpoint")], name="read the checkpoint"
-    )[0]
+    checkpoint = engine.map(_read_checkpoint, [join(ended.options.root, "checkpoint")], name="read the checkpoint")[0]
     findings = findings + [finding for one in checked for finding in one.findings] + misplaced
     findings += [finding for one in filled for finding in one.extracted.findings() + _missing(ended, one)]
     findings += [] if switch is None else [index_switched_off(ended.options)]
@@ -235,8 +233,8 @@ def _order(good: Sequence[Checked]) -> list[Finding]:
     paths = [one.path for one in good]
     if paths == sorted(paths):
         return []
-    names = ", ".join(map(os.path.basename, paths))
-    return [catalogue.INDEX_ORDER.finding(os.path.dirname(paths[0]), expected=names, got="another order by name")]
+    names = ", ".join(map(base_name, paths))
+    return [catalogue.INDEX_ORDER.finding(parent_of(paths[0]), expected=names, got="another order by name")]
 
 
 def _repeated(good: Sequence[Checked]) -> list[Finding]:
@@ -259,7 +257,7 @@ def _missing(found: Survey, filled: Filled) -> list[Finding]:
 
 
 def _between(after: Checked | None, before: Checked | None) -> str:
-    names = [os.path.basename(one.path) if one else None for one in (after, before)]
+    names = [base_name(one.path) if one else None for one in (after, before)]
     if names[0] and names[1]:
         return f"between {names[0]} and {names[1]}"
     if names[0]:

@@ -5,7 +5,6 @@ A split is a task, as in `stages.extract`; here nothing is written.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +17,7 @@ from mqindex._native.commit_log import Scanner
 from mqindex._native.guard import check_whole
 from mqindex.engines import Engine
 from mqindex.errors import MQIndexError
+from mqindex.files.paths import join
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStretch
@@ -236,7 +236,7 @@ def _ext_reader(directory: str | None) -> ExtReader | None:
 
     def read(name: QueueName, addresses: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         try:
-            with ConsumeQueueExt.open(os.path.join(directory, name[0], str(name[1]))) as ext:
+            with ConsumeQueueExt.open(join(directory, name[0], str(name[1]))) as ext:
                 units = ext.get_many(addresses)
         except (MQIndexError, OSError):
             return np.zeros(len(addresses), np.int64), np.full(len(addresses), -1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TypeVar
 from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import disk
+from mqindex.files.paths import join, size_of
 from mqindex.files.reading.regular import reading
 from mqindex.health import Text
 from mqindex.report import Finding, Kind
@@ -55,14 +55,14 @@ class SideCheck:
 def check_sides(check: SideCheck) -> list[Finding]:
     """All findings; nothing is written."""
     root = check.options.root
-    config = os.path.join(root, "config")
+    config = join(root, "config")
     return [
-        *_checkpoint(check, os.path.join(root, "checkpoint")),
+        *_checkpoint(check, join(root, "checkpoint")),
         *_missing(check, config),
-        *(finding for name in CONFIG_FILES for finding in config_findings(os.path.join(config, name))),
+        *(finding for name in CONFIG_FILES for finding in config_findings(join(config, name))),
         *_consumer_offsets(check, config),
         *_delay_offsets(check, config),
-        *_timer_checkpoint(check, os.path.join(config, "timercheck")),
+        *_timer_checkpoint(check, join(config, "timercheck")),
     ]
 
 
@@ -71,7 +71,7 @@ def check_sides(check: SideCheck) -> list[Finding]:
 
 def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
     try:
-        size = os.path.getsize(path)
+        size = size_of(path)
         known = Checkpoint.read(path)
     except FileNotFoundError:
         if check.unclean and check.max_timestamp:
@@ -141,7 +141,7 @@ def _is_young(check: SideCheck) -> bool:
 
 
 def _no_file(kind: Kind, config: str, name: str, expected: str) -> Finding:
-    return kind.finding(os.path.join(config, name), expected=expected, got="no file")
+    return kind.finding(join(config, name), expected=expected, got="no file")
 
 
 # ---- offsets
@@ -154,13 +154,13 @@ def _consumer_offsets(check: SideCheck, config: str) -> list[Finding]:
         for name, of_queues in table.items()
         for queue_id, offset in of_queues.items()
     ]
-    return _ranges(check, os.path.join(config, "consumerOffset.json"), catalogue.CONSUMER_OFFSET, offsets)
+    return _ranges(check, join(config, "consumerOffset.json"), catalogue.CONSUMER_OFFSET, offsets)
 
 
 def _delay_offsets(check: SideCheck, config: str) -> list[Finding]:
     levels = _read(lambda: read_delay_offsets(config))
     offsets = [(f"level {level}", (SCHEDULE_TOPIC, level - 1), offset) for level, offset in levels.items()]
-    return _ranges(check, os.path.join(config, "delayOffset.json"), catalogue.DELAY_OFFSET, offsets)
+    return _ranges(check, join(config, "delayOffset.json"), catalogue.DELAY_OFFSET, offsets)
 
 
 def _timer_checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqindex._native.index_file import IndexCore
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
+from mqindex.files.paths import base_name, join
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, kinds, layout
@@ -37,13 +37,13 @@ def sidecars_to_check(directory: str, index_files: Sequence[str], geometry: tupl
     try:
         names = {name for name in kinds.names_in(beside) if not name.startswith(".")}
     except OSError:  # what it holds may not be seen: nor may the filter be opened, which says so
-        return [SidecarTask(filter=os.path.join(beside, FILTER))]
-    fenced = tuple(path for path in index_files if os.path.basename(fence_path(path)) in names)
+        return [SidecarTask(filter=join(beside, FILTER))]
+    fenced = tuple(path for path in index_files if base_name(fence_path(path)) in names)
     tasks = [SidecarTask(index=path, geometry=geometry) for path in fenced]
     if FILTER in names:
-        tasks.append(SidecarTask(filter=os.path.join(beside, FILTER), fenced=fenced))
-    alone = sorted(names - {FILTER, *(os.path.basename(fence_path(path)) for path in fenced)})
-    return [*tasks, SidecarTask(alone=tuple(os.path.join(beside, name) for name in alone))] if alone else tasks
+        tasks.append(SidecarTask(filter=join(beside, FILTER), fenced=fenced))
+    alone = sorted(names - {FILTER, *(base_name(fence_path(path)) for path in fenced)})
+    return [*tasks, SidecarTask(alone=tuple(join(beside, name) for name in alone))] if alone else tasks
 
 
 def check_sidecar(task: SidecarTask) -> list[Finding]:
@@ -89,7 +89,7 @@ def _checked(file: MappedFile, core: IndexCore, sidecars: Sidecars) -> list[Find
     keys = sidecars.filter
     entry = None if keys is None else keys.rows.missing_entry(sidecars.number, core, sidecars.covered)
     if keys is not None and entry is not None:
-        return [catalogue.SIDECAR_WRONG.finding(keys.path, field=f"entry {entry} of {os.path.basename(file.path)}")]
+        return [catalogue.SIDECAR_WRONG.finding(keys.path, field=f"entry {entry} of {base_name(file.path)}")]
     return []
 
 

@@ -6,18 +6,18 @@ and warns. A setting is required only where a result depends on it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mqindex._native.commit_log import find_frame
 from mqindex.engines import Engine
 from mqindex.errors import FileStateError, GeometryError
+from mqindex.files.paths import join
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
+from mqindex.rocketmq.log.frame_windows import find_in
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, FileWalk, drained
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE, LogRange, cut
 from mqindex.rocketmq.pipeline.stages import Split
@@ -83,7 +83,7 @@ def _of_queues(found: Survey, queues: Collection[QueueName]) -> list[UnknownSett
     levels = {queue_id + 1 for topic, queue_id in units if topic == SCHEDULE_TOPIC}
     if known.known_levels is not None and levels - known.known_levels:
         what = f"the delay of delay level {_listed(levels - known.known_levels)}"
-        path = os.path.join(options.consume_queue, SCHEDULE_TOPIC)
+        path = join(options.consume_queue, SCHEDULE_TOPIC)
         add(catalogue.DELAY_LEVEL_UNKNOWN, what, path, MESSAGE_DELAY_LEVEL)
     return unknown
 
@@ -147,7 +147,7 @@ def _tags_matter(split: Split) -> bool:
         return False
     with log:
         start = split.span.file_start
-        at = find_frame(log.map, start, split.start, split.stop) if split.resync else split.start
+        at = find_in(log, start, split.start, split.stop) if split.resync else split.start
         while 0 <= at < split.stop:
             stop = min(at + _STEP, split.stop)
             walks = [drained(FileWalk(log, split.span, at, stop, tags=tags)) for tags in (NO_TAGS, ALL_TAGS)]

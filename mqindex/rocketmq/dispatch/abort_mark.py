@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from types import TracebackType
 
 from mqindex._native.owner import Owner
 from mqindex.files import disk
+from mqindex.files.paths import join, parent_of
 from mqindex.files.results.whole_file import have_file
 
 
@@ -17,7 +17,7 @@ class AbortMark:
     """
 
     def __init__(self, root: str) -> None:
-        self._path = os.path.join(root, "abort")
+        self._path = join(root, "abort")
         self._owner = Owner(root)
         self._stands = False
         self.proven = False
@@ -26,7 +26,7 @@ class AbortMark:
         """Make the file, durably, before anything is written; a 4.x broker's is empty."""
         self._stands = True
         have_file(self._path, text)
-        disk.sync_directory(os.path.dirname(self._path))
+        disk.sync_directory(parent_of(self._path))
 
     def __enter__(self) -> AbortMark:
         return self

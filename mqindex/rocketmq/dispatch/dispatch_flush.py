@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import queue
 import threading
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from mqindex.errors import ClosedFileError
 from mqindex.files import disk
 from mqindex.files.few_threads import start
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.paths import parent_of
 from mqindex.files.results.whole_file import replace_content
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
@@ -57,7 +57,7 @@ class DispatchFlush:
     ) -> None:
         self._path, self._index, self._queues = path, index, queues
         self._stored, self._interval = stored, interval
-        disk.remove_temporaries(os.path.dirname(path), r"\.checkpoint")
+        disk.remove_temporaries(parent_of(path), r"\.checkpoint")
         self._checkpoint = self._saved = (Checkpoint.read(path) or Checkpoint()).without_garbage()
         self._full: queue.SimpleQueue[IndexFile | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
@@ -93,7 +93,7 @@ class DispatchFlush:
             self._flush_queues()
         if self._index is not None:
             disk.sync_directory(self._index.directory)
-        disk.sync_directory(os.path.dirname(self._path))
+        disk.sync_directory(parent_of(self._path))
 
     def stop(self) -> None:
         """Something went wrong elsewhere: nothing more is flushed, and the checkpoint stays as it is."""

@@ -140,7 +140,7 @@ def follow(
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
-    options, place = store_options(store, **given), os.path.abspath(path_of("out", out))
+    options, place = store_options(store, **given), absolute(path_of("out", out))
     with as_owner_of(place):
         home = settle(options, place, say=partial(announce, engine))
         for warning in read_again(lambda: find_ends_early(options)):
@@ -184,11 +184,11 @@ def _cuts_as_changes(home: FollowHome) -> Iterator[None]:
     try:
         yield
     except TruncatedFileError as cut:
-        if os.path.dirname(cut.path or "") not in home.commitlog:
+        if parent_of(cut.path or "") not in home.commitlog:
             raise
         raise LogChangedError.of(cut) from None
     except FileNotFoundError as error:
-        if os.path.dirname(error.filename or "") not in home.commitlog or not was_deleted(error):
+        if parent_of(error.filename or "") not in home.commitlog or not was_deleted(error):
             raise
         raise LogChangedError("the log's files were deleted while they were read", path=error.filename) from None
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from mqindex.errors import BadMagicError, OutputExistsError
 from mqindex.files import disk
+from mqindex.files.paths import join
 from mqindex.files.reading.regular import reading_text
 from mqindex.files.results.output_place import require_apart, require_place
 from mqindex.files.results.whole_file import have_file, replace_content
@@ -49,19 +50,19 @@ class FollowHome:
 
     @property
     def index(self) -> str:
-        return os.path.join(self.out, "index")
+        return join(self.out, "index")
 
     @property
     def consume_queue(self) -> str:
-        return os.path.join(self.out, "consumequeue")
+        return join(self.out, "consumequeue")
 
     @property
     def checkpoint(self) -> str:
-        return os.path.join(self.out, "checkpoint")
+        return join(self.out, "checkpoint")
 
     @property
     def abort(self) -> str:
-        return os.path.join(self.out, "abort")
+        return join(self.out, "abort")
 
     @property
     def unclean(self) -> bool:
@@ -100,7 +101,7 @@ def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> Fo
     stores.require_store(options.root)
     refuse_dledger(options)
     _require_apart(options, out)
-    path = os.path.join(out, _FILE)
+    path = join(out, _FILE)
     if disk.exists(path):
         home = _read(path, out)
         _require_same(home, options)
@@ -130,7 +131,7 @@ def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> Fo
     )
     if not disk.is_directory(out):
         disk.make_directory(out)  # one only: a parent that does not exist is a misspelt path
-    have_file(os.path.join(out, "lock"), b"lock")  # as in a broker's store; never removed: all lock the same file
+    have_file(join(out, "lock"), b"lock")  # as in a broker's store; never removed: all lock the same file
     disk.remove_temporaries(out, rf"\.{_FILE}")
     _write(path, home)
     return home
@@ -160,7 +161,7 @@ def _require_same(home: FollowHome, options: StoreOptions) -> None:
     pairs: list[tuple[str, Any, Any]]
     pairs = [(name, home.config.get(name), value) for name, value in given if value is not None]
     pairs += [("store", home.store, options.root)]
-    if options.commitlog != (os.path.join(options.root, "commitlog"),):
+    if options.commitlog != (join(options.root, "commitlog"),):
         pairs += [("commitlog", ", ".join(home.commitlog), ", ".join(options.commitlog))]
     if options.broker_version is not None:
         pairs += [("broker_version", home.broker_version, options.broker_version)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from mqindex.files.paths import base_name
 from mqindex.health import a_day
 from mqindex.report import Finding, Report
 from mqindex.rocketmq import catalogue
@@ -164,7 +164,7 @@ def coverage_of(report: Report, diagnosis: StoreDiagnosis, *, left_out: frozense
         more_files=max(len(files) - _LISTED, 0),
         timeline=_some(timeline),
         index_files=tuple(_covered(diagnosis))[:_LISTED],
-        bad_index_files=tuple(map(os.path.basename, index.bad))[:_LISTED],
+        bad_index_files=tuple(map(base_name, index.bad))[:_LISTED],
         gaps=gaps,
         missing_entries=sum(gap.entries for gap in gaps),
         overlaps=tuple(_overlaps(diagnosis))[:_LISTED],
@@ -186,7 +186,7 @@ def _files(diagnosis: StoreDiagnosis) -> tuple[LogFileHealth, ...]:
         times = [one.times for one in counts if one.times]
         found.append(
             LogFileHealth(
-                name=os.path.basename(span.path),
+                name=base_name(span.path),
                 begin=span.file_start,
                 end=span.stop,
                 size=max((one.file_size for one in counts), default=span.stop - span.file_start),
@@ -205,7 +205,7 @@ def _some(moments: Sequence[Moment]) -> tuple[Moment, ...]:
 def _covered(diagnosis: StoreDiagnosis) -> Iterable[Covered]:
     for one in diagnosis.index.good:
         begin, end = (None if place is None else place.phy_offset for place in (one.begin, one.end))
-        yield Covered(os.path.basename(one.path), begin, end, one.entries)
+        yield Covered(base_name(one.path), begin, end, one.entries)
 
 
 def _overlaps(diagnosis: StoreDiagnosis) -> Iterable[Gap]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.errors import MQIndexError, reason
+from mqindex.files.paths import join
 from mqindex.health import Text
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.options import StoreOptions
@@ -101,7 +101,7 @@ _Read = tuple[dict[str, dict[int, int]], dict[int, int], dict[QueueName, int], s
 
 def _read(options: StoreOptions) -> _Read:
     """Offsets of groups and of delay levels, and the ends of those queues that are batch queues."""
-    directory = os.path.join(options.root, "config")
+    directory = join(options.root, "config")
     try:
         refuse_config_in_rocksdb(options)
         offsets = dict(ConsumerOffsets.read(directory, lambda topic, queue_id: 0))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from mqindex.files.paths import base_name
 from mqindex.health import Histogram, Share, Text
 from mqindex.rocketmq.checks.check import Checked
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis
@@ -171,7 +171,7 @@ def _file(one: Checked, shape: IndexShape, slots: int, index_num: int) -> IndexF
     with_chain = sum(count for length, count in shape.chains.items() if length)
     mean = one.entries / slots
     return IndexFileHealth(
-        name=os.path.basename(one.path),
+        name=base_name(one.path),
         entries=one.entries,
         capacity=index_num - 1,
         begin_timestamp=shape.header.begin_timestamp,

@@ -13,8 +13,9 @@ from mqindex._native.index_file import IndexCore
 from mqindex._native.key_filter import AskedHashes
 from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndexError
 from mqindex.files.few_threads import of_each
-from mqindex.files.places.paged_file import AT_ONCE, PAGE, PagedFile
+from mqindex.files.places.paged_file import PAGE, PagedFile
 from mqindex.files.places.place import Place
+from mqindex.files.places.remote_file import AT_ONCE
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry
@@ -88,7 +89,7 @@ def find_files(
     found = of_each(lambda place: _opened_or_error(place, keys, tell), places, AT_ONCE)
     read = [one for one in found if one is not None]
     if not read:
-        raise FileStateError("no index file there can be read", path=directory.url)
+        raise FileStateError("no index file there can be read", path=directory)
     pair = _geometry([file for file, _ in read], [one for _, one in read], hash_slot_num, index_num)
     return [Elsewhere(file, pair, sidecars) for file, sidecars in read]
 
@@ -101,7 +102,7 @@ def _opened_or_error(
     except (MQIndexError, OSError) as error:
         if tell is None:
             raise
-        tell(place.url, error)
+        tell(place, error)
         return None
 
 
@@ -116,9 +117,9 @@ def _index_places(directory: Place) -> list[Place]:
     names = [name for name, found in listed.items() if number_of(name) is not None and not found.directory]
     if not names and "index" in listed:
         hint = f"its index is {directory / 'index'}"
-        raise BadMagicError("not an index directory", path=directory.url, got="a store's root", hint=hint)
+        raise BadMagicError("not an index directory", path=directory, got="a store's root", hint=hint)
     if names and all(offset_of(name) is not None for name in names):
-        raise BadMagicError("not an index directory", path=directory.url, got="files of a commit log or a queue")
+        raise BadMagicError("not an index directory", path=directory, got="files of a commit log or a queue")
     for name in listed:
         if number_of(name) is None:
             warnings.warn(f"skipped, its name is not a number: {directory / name}", stacklevel=4)
@@ -127,9 +128,7 @@ def _index_places(directory: Place) -> list[Place]:
         warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {places.pop()}", stacklevel=4)
     if not places:
         got = ", ".join(listed) or "nothing"
-        raise BadMagicError(
-            "no index file is there", path=directory.url, expected="files whose names are numbers", got=got
-        )
+        raise BadMagicError("no index file is there", path=directory, expected="files whose names are numbers", got=got)
     return places
 
 

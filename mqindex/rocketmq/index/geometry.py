@@ -19,6 +19,7 @@ import numpy.typing as npt
 from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
+from mqindex.files.paths import base_name, parent_of, size_of
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import layout, store
@@ -113,7 +114,7 @@ def require(paths: Sequence[str], given: Geometry, source: str) -> None:
     if seen != given and any(fits(path, seen) for path in paths):
         raise GeometryError(
             "the index files have another geometry than was given",
-            path=os.path.dirname(paths[0]) if len(paths) > 1 else paths[0],
+            path=parent_of(paths[0]) if len(paths) > 1 else paths[0],
             expected=f"hash_slot_num {seen[0]}, index_num {seen[1]}, by their content",
             got=f"hash_slot_num {given[0]}, index_num {given[1]} ({source})",
             hint="leave the geometry out, or give the right one (--hash-slot-num, --index-num, --broker-conf)",
@@ -283,7 +284,7 @@ def _vote(path: str, thorough: bool, unread: list[OSError]) -> set[Geometry]:
 
 def _of_one_size(names: list[str]) -> list[str]:
     # The files of a directory have one length. A torn one must not vote: the most frequent length does, all in a tie.
-    sizes = {name: os.path.getsize(name) for name in names if disk.is_file(name)}
+    sizes = {name: size_of(name) for name in names if disk.is_file(name)}
     sizes = {name: size for name, size in sizes.items() if size >= _SMALLEST} or sizes
     ranked = Counter(sizes.values()).most_common(2)
     if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
@@ -302,9 +303,9 @@ def _default_or_refuse(names: list[str], unread: list[OSError]) -> Geometry:
     if len(names) == 1:
         what = "the geometry of this index file cannot be inferred from its content"
         raise GeometryError(what, path=names[0], got=plural(sizes[names[0]], "byte"), hint=_HINT)
-    got = ", ".join(f"{os.path.basename(name)} of {plural(size, 'byte')}" for name, size in list(sizes.items())[:4])
+    got = ", ".join(f"{base_name(name)} of {plural(size, 'byte')}" for name, size in list(sizes.items())[:4])
     what = "the geometry of these index files cannot be inferred from their content"
-    raise GeometryError(what, path=os.path.dirname(names[0]), got=got, hint=_HINT)
+    raise GeometryError(what, path=parent_of(names[0]), got=got, hint=_HINT)
 
 
 def _listed(geometries: Iterable[Geometry]) -> str:

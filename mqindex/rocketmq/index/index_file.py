@@ -24,7 +24,8 @@ from mqindex.columns.numbers import int64s, times
 from mqindex.errors import path_of, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
-from mqindex.files.places.place import place_of, refuse_writing
+from mqindex.files.paths import parent_of
+from mqindex.files.places.place import Place, place_of, require_here
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
@@ -195,12 +196,13 @@ class IndexFile(SingleCalls, Closable):
         require_switch("writable", writable)
         given = layout.given_geometry(hash_slot_num, index_num, least=1)
         where = place_of(path_of("path", path), storage_options)
-        if where.storage is not None:
-            refuse_writing(where.url, writable)
+        if isinstance(where, Place):
+            if writable:
+                require_here(where)
             from mqindex.rocketmq.index.elsewhere import find_file
 
             return cls.open_elsewhere(find_file(where, *given))
-        return cls._opened(where.url, writable, lambda file: geometry.of_file(file, *given))
+        return cls._opened(where, writable, lambda file: geometry.of_file(file, *given))
 
     @classmethod
     def open_known(
@@ -505,7 +507,7 @@ class IndexFile(SingleCalls, Closable):
 
     def _with_sidecars(self) -> IndexFile:
         """Uses the fence of an optimised file that nobody has written to since, and the key filter."""
-        if disk.is_directory(sidecar_directory(os.path.dirname(self.path))):
+        if disk.is_directory(sidecar_directory(parent_of(self.path))):
             from mqindex.rocketmq.sidecar.reading import find_sidecars
 
             self._sidecars = find_sidecars(self._file, (self.hash_slot_num, self.index_num))

@@ -23,7 +23,8 @@ from mqindex.errors import ClosedFileError, ReadOnlyFileError, path_of, require_
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.places.place import place_of, refuse_writing
+from mqindex.files.paths import base_name, join, size_of
+from mqindex.files.places.place import Place, place_of, require_here
 from mqindex.rocketmq import kinds, layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile, asked_hashes
@@ -138,13 +139,14 @@ class IndexService(Closable):
         creates is empty for a moment.
         """
         require_switch("writable", writable)
-        place = place_of(path_of("directory", directory), storage_options)
-        where, given = place.url, layout.given_geometry(hash_slot_num, index_num)
-        if place.storage is not None:
-            refuse_writing(where, writable)
+        where = place_of(path_of("directory", directory), storage_options)
+        given = layout.given_geometry(hash_slot_num, index_num)
+        if isinstance(where, Place):
+            if writable:
+                require_here(where)
             from mqindex.rocketmq.index.elsewhere import find_files
 
-            found = find_files(place, *given)
+            found = find_files(where, *given)
             return cls(where, [IndexFile.open_elsewhere(one) for one in found], *found[0].geometry, False, ExitStack())
         if writable:
             disk.make_directories(where, inherit=True)
@@ -271,7 +273,7 @@ class IndexService(Closable):
         if files and not files[-1].is_write_full():
             return files[-1]
         seeds = (files[-1].header.end_phy_offset, files[-1].header.end_timestamp) if files else (0, 0)
-        path = os.path.join(self.directory, next_name(os.path.basename(files[-1].path) if files else None))
+        path = join(self.directory, next_name(base_name(files[-1].path) if files else None))
         fresh = IndexFile.create(
             path,
             hash_slot_num=self.hash_slot_num,
@@ -327,9 +329,9 @@ class IndexService(Closable):
 
 def _index_paths(where: str, writable: bool) -> list[str]:
     for name in kinds.stray_index_names(where):
-        warnings.warn(f"skipped, its name is not a number: {os.path.join(where, name)}", stacklevel=3)
+        warnings.warn(f"skipped, its name is not a number: {join(where, name)}", stacklevel=3)
     paths = kinds.index_paths(where)
-    if paths and not writable and os.path.getsize(paths[-1]) == 0:
+    if paths and not writable and size_of(paths[-1]) == 0:
         warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {paths.pop()}", stacklevel=3)
     return paths
 
@@ -345,7 +347,7 @@ def _opened(paths: list[str], pair: geometry.Geometry, writable: bool, held: Exi
 
 def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None) -> geometry.Geometry:
     default = layout.index_file_size(layout.HASH_SLOT_NUM, layout.INDEX_NUM)
-    given = geometry.resolve(hash_slot_num, index_num, max(map(os.path.getsize, paths), default=default))
+    given = geometry.resolve(hash_slot_num, index_num, max(map(size_of, paths), default=default))
     if given is not None:
         geometry.require(paths, given, "given")
         return given

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mqindex.errors import GeometryError
+from mqindex.files.paths import absolute, parent_of, size_of
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.kinds import index_paths
@@ -26,7 +27,7 @@ def geometry_of(path: str, options: StoreArguments) -> tuple[int | None, int | N
     if given is not None and not paths:
         return chosen.hash_slot_num, chosen.index_num, given.source
     if given is not None:
-        pair = geometry.resolve(chosen.hash_slot_num, chosen.index_num, max(map(os.path.getsize, paths), default=0))
+        pair = geometry.resolve(chosen.hash_slot_num, chosen.index_num, max(map(size_of, paths), default=0))
         assert pair is not None
         with chosen.blaming(GeometryError, MAX_HASH_SLOT_NUM, MAX_INDEX_NUM):
             geometry.require(paths, pair, given.source)
@@ -36,7 +37,7 @@ def geometry_of(path: str, options: StoreArguments) -> tuple[int | None, int | N
     try:
         return *geometry.infer([path]), "inferred from the file"
     except GeometryError:
-        neighbours = index_paths(os.path.dirname(os.path.abspath(path)))
+        neighbours = index_paths(parent_of(absolute(path)))
         if len(neighbours) < 2:
             raise
         return *geometry.infer(neighbours), "inferred from the files beside it"

@@ -18,6 +18,7 @@ from mqindex.columns.limits import whole_number_from
 from mqindex.errors import FormatError, ReadOnlyFileError, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.paths import absolute
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.broker_conf import Config
 from mqindex.rocketmq.log.damage import Damage
@@ -444,7 +445,7 @@ def _make(directories: Sequence[str]) -> None:
 def _places(options: StoreOptions) -> list[str]:
     """Where new files go: every directory that is not for reading only."""
     frozen = options.value(LOG_FOR_READING).split(",")
-    frozen = [os.path.abspath(path.strip()) for path in frozen if path.strip()]
+    frozen = [absolute(path.strip()) for path in frozen if path.strip()]
     return [directory for directory in options.commitlog if directory not in frozen] or list(options.commitlog)
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mqindex._native.commit_log import find_frame, last_record
+from mqindex._native.commit_log import last_record
 from mqindex._words import plural
 from mqindex.errors import sentence
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.rocketmq.log.frame_windows import Fault, find_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +64,14 @@ damaged from phy offset 1124 to 1349, 225 bytes
         return sentence(name, self.path, self.position, self.field, self.expected, self.got, self.stretch)
 
 
-def damage_of(
-    fault: tuple[int, str, Any, Any, Any], log: Any, path: str, file_start: int, stop: int, limit: int
-) -> Damage:
+def damage_of(fault: Fault, log: MappedFile, path: str, file_start: int, stop: int, limit: int) -> Damage:
     """The damage of a fault that a walk met in a file with frames up to `stop`; behind `limit` it holds zeros only.
 
     A message whose body is wrong has an end; what is no message ends where the next frame begins.
     """
     at, kind, *said = fault
     if kind == "bad-crc":
-        _, end = last_record(log, file_start, at, at + 1)
+        _, end = last_record(log.window(at - file_start, at + 1 - file_start), file_start, at, at + 1)
     else:
-        end = find_frame(log, file_start, at + 1, limit)
+        end = find_in(log, file_start, at + 1, limit)
     return Damage(path, file_start, at, end if end > at else stop, kind, *said)

@@ -26,6 +26,7 @@ from typing import Final
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk
+from mqindex.files.paths import absolute, base_name, join
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.kinds import names_in
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
@@ -104,8 +105,8 @@ def plain_log_files(directories: Sequence[str | os.PathLike[str]]) -> tuple[list
 def _refuse_entries(directories: Sequence[str], files: Sequence[LogFile]) -> None:
     """The log that was given: a directory of DLedger's, whatever its files are, or files with entries."""
     for directory in directories:
-        home, name = os.path.split(os.path.abspath(directory))
-        if name == "data" and os.path.basename(home).startswith(_NAME):
+        home, name = os.path.split(absolute(directory))
+        if name == "data" and base_name(home).startswith(_NAME):
             raise FileStateError(_WHAT, path=directory, expected=_EXPECTED, got="a directory of DLedger", hint=_HINT)
     for path in _with_entries(files):
         raise FileStateError(_WHAT, path=path, expected=_EXPECTED, got=_ENTRY, hint=_HINT)
@@ -113,7 +114,7 @@ def _refuse_entries(directories: Sequence[str], files: Sequence[LogFile]) -> Non
 
 def _refuse_traces(root: str) -> None:
     for home in _homes(root):
-        if any(_is_frame(_head(file)) for file in _files([os.path.join(home, "data")])):  # a copy of a plain log
+        if any(_is_frame(_head(file)) for file in _files([join(home, "data")])):  # a copy of a plain log
             continue
         names = ", ".join(names_in(home)) or "nothing"
         got = f"a directory of DLedger, but no entry in its data; {names} in it"
@@ -122,13 +123,13 @@ def _refuse_traces(root: str) -> None:
 
 def _homes(root: str) -> list[str]:
     """The directories `dledger-<id>`, also one that is a link and leads nowhere."""
-    homes = sorted(glob.glob(os.path.join(glob.escape(root), f"{_NAME}*")))
+    homes = sorted(glob.glob(join(glob.escape(root), f"{_NAME}*")))
     return [home for home in homes if disk.is_directory(home) or os.path.islink(home)]
 
 
 def _entries_beside(root: str) -> Iterator[str]:
     for home in _homes(root):
-        yield from _with_entries(_files([os.path.join(home, "data")]))
+        yield from _with_entries(_files([join(home, "data")]))
 
 
 def _with_entries(files: Sequence[LogFile]) -> Iterator[str]:

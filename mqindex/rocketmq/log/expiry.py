@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from mqindex.errors import FormatError
 from mqindex.files import disk
+from mqindex.files.paths import parent_of
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.log.log_entries import LogSpan
@@ -63,6 +64,6 @@ def expired_finding(before: Sequence[LogSpan], left: Sequence[LogSpan]) -> list[
     """The finding where `left` are the remaining ones of the files `before`; none if all remain."""
     if not left or len(left) == len(before):
         return []
-    files, directory = len(before) - len(left), os.path.dirname(left[0].path)
+    files, directory = len(before) - len(left), parent_of(left[0].path)
     wanted, got = f"from phy offset {before[0].file_start} on", f"from {left[0].file_start} on"
     return [catalogue.LOG_EXPIRED_MEANWHILE.finding(directory, expected=wanted, got=got, files=files)]

@@ -317,8 +317,8 @@ class GrowingLog(Closable):
         if stop is None and not self._complete:
             return self._look()
         limit = file.stop if stop is None else min(stop, file.stop)
-        at, log = self.phy_offset, self._open_map().map
-        fault = drained(Extractor(log, file.start, at, at + 1)).fault or (at, "truncated", None, None, None)
+        at, log = self.phy_offset, self._open_map()
+        fault = drained(Extractor(log.map, file.start, at, at + 1)).fault or (at, "truncated", None, None, None)
         self.damage.append(damage_of(fault, log, file.path, file.start, limit, limit))
         self.phy_offset = self.damage[-1].stop
         return True

@@ -20,6 +20,7 @@ from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.files.closable import Closable
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage, damage_of
+from mqindex.rocketmq.log.frame_windows import FrameWindows
 from mqindex.rocketmq.log.log_files import map_log_file
 
 RUN_ENTRY = np.dtype([("key_hash", "=i4"), ("phy_offset", "=i8"), ("store_timestamp", "=i8")])
@@ -126,34 +127,32 @@ class FileWalk:
         span, at = self._span, self._at
         while True:
             stop = min(self._stop, self._tags.next_change(at))
-            step = self._step(at, stop, self._check_crc)
-            yield from self._chunks(step)
-            if step.fault is None:
-                if stop == self._stop or step.end >= self._stop:
+            frames = self._frames(at, stop, self._check_crc)
+            for step in frames:
+                yield from self._chunks(step)
+            if frames.fault is None:
+                if stop == self._stop or frames.end >= self._stop:
                     return
-                at = step.end
+                at = frames.end
                 continue
             if span.last:
-                self.fault = step.fault[0]
+                self.fault = frames.fault[0]
                 return
-            one = damage_of(step.fault, self._log.map, span.path, span.file_start, span.stop, span.stop)
+            one = damage_of(frames.fault, self._log, span.path, span.file_start, span.stop, span.stop)
             if one.kind == "bad-crc":
-                yield from self._chunks(self._step(one.at, one.stop, check_crc=False))
+                for step in self._frames(one.at, one.stop, check_crc=False):
+                    yield from self._chunks(step)
             self.damage.append(one)
             at = self.end = one.stop
             if at >= self._stop:
                 return
 
-    def _step(self, at: int, stop: int, check_crc: bool) -> Extractor:
-        return Extractor(
-            self._log.map,
-            self._span.file_start,
-            at,
-            stop,
-            tags=self._tags.at(at),
-            check_crc=check_crc,
-            queues=self._queues,
-        )
+    def _frames(self, at: int, stop: int, check_crc: bool) -> FrameWindows[Extractor]:
+        start, tags, queues = self._span.file_start, self._tags.at(at), self._queues
+        return FrameWindows(
+            self._log, start, at, stop,
+            lambda window, at, stop: Extractor(window, start, at, stop, tags=tags, check_crc=check_crc, queues=queues),
+        )  # fmt: skip
 
     def _chunks(self, step: Extractor) -> Iterator[npt.NDArray[Any]]:
         for chunk in step:

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import BinaryIO
 
-from mqindex._native.commit_log import find_frame
 from mqindex.errors import FileStateError, TruncatedFileError
 from mqindex.files.entries import leads_to_file
+from mqindex.files.paths import Entry, scan
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.opening import map_file
 from mqindex.files.reading.regular import reading
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.kinds import offset_of
+from mqindex.rocketmq.log.frame_windows import find_in
 
 EMPTY = "an empty file"
 _ELSEWHERE = (
@@ -59,7 +61,7 @@ class Skipped:
 def map_log_file(path: str, size: int) -> MappedFile:
     """Map a file that holds `size` bytes of a log; `TruncatedFileError`: it was cut since it was found to do so."""
     try:
-        mapped = MappedFile.open(path)
+        mapped = map_file(path)
     except TruncatedFileError as error:
         raise _cut(path, size, error.got) from None
     if mapped.size < size:
@@ -120,7 +122,7 @@ def _listed(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile
     missing = []
     for directory in sorted(os.fspath(directory) for directory in directories):
         try:
-            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+            entries = sorted(scan(directory), key=lambda entry: entry.name)
         except FileNotFoundError:
             missing.append(directory)
             continue
@@ -131,7 +133,7 @@ def _listed(directories: Sequence[str | os.PathLike[str]]) -> tuple[list[LogFile
     return _without_overlap([found[start] for start in sorted(found)], skipped), skipped
 
 
-def _take(entry: os.DirEntry[str], found: dict[int, LogFile], skipped: list[Skipped]) -> None:
+def _take(entry: Entry, found: dict[int, LogFile], skipped: list[Skipped]) -> None:
     start = offset_of(entry.name)
     if start is None or not leads_to_file(entry):
         skipped.append(Skipped(entry.path, "not a file named by 20 digits"))
@@ -182,6 +184,12 @@ def data_end(path: str | os.PathLike[str]) -> int:
         return file.data_end()
 
 
+def probable_end(path: str) -> int:
+    """The same by few reads, for a look at what is near it; see `SparseFile.probable_end`."""
+    with SparseFile(path) as file:
+        return file.probable_end()
+
+
 def last_file_with_frames(files: Sequence[LogFile]) -> int:
     """The number of the last file that holds a frame anywhere, where the log ends; -1: no file does."""
     return next((at for at in reversed(range(len(files))) if _holds_frames(files[at])), -1)
@@ -207,7 +215,7 @@ def _holds_frames(file: LogFile) -> bool:
     if stop == file.start:
         return False
     with file.open() as log:
-        return find_frame(log.map, file.start, file.start, stop) >= 0
+        return find_in(log, file.start, file.start, stop) >= 0
 
 
 # ---- files that have one place: copies, or of two logs

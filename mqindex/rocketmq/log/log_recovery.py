@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.files.lock import hold_directory
+from mqindex.files.paths import base_name, join, parent_of, size_of
 from mqindex.files.reading.regular import reading
 from mqindex.files.results.staging import backup_name, unused
 from mqindex.files.results.whole_file import appearing
@@ -27,7 +28,7 @@ def log_file_size(files: Sequence[LogFile], given: int | None, default: int) -> 
     """The length of a log's files. Only the last may be shorter, a copy that was cut: it is filled up with zeros."""
     size = given if given is not None else files[0].size if files else default
     for file in files:
-        real = os.path.getsize(file.path)
+        real = size_of(file.path)
         wrong = real > size or (real < size and file is not files[-1])
         if wrong or (file.start - files[0].start) % size or file.start + size > 2**63 - 1:
             raise FormatError(
@@ -61,8 +62,8 @@ def hold_directories(directories: Sequence[str], *, store: bool = True) -> Itera
     store=False: the caller holds the store's lock.
     """
     with contextlib.ExitStack() as held:
-        for root in sorted({os.path.dirname(directory) for directory in directories}):
-            if store and any(disk.exists(os.path.join(root, mark)) for mark in _MARKS):
+        for root in sorted({parent_of(directory) for directory in directories}):
+            if store and any(disk.exists(join(root, mark)) for mark in _MARKS):
                 held.enter_context(hold_lock(root))
         for directory in directories:
             held.enter_context(hold_directory(directory, "log"))
@@ -82,7 +83,7 @@ def clear_behind(files: Sequence[LogFile], position: int, file_size: int) -> lis
             if end > at:
                 backups.append(_save(file.path, at, end))
                 zero_range(file.path, at, end)
-            if os.path.getsize(file.path) < file_size:
+            if size_of(file.path) < file_size:
                 _lengthen(file.path, file_size)
     return backups
 
@@ -124,11 +125,11 @@ def _last_byte(path: str, start: int) -> int:
 
 
 def _save(path: str, start: int, stop: int) -> str:
-    directory = os.path.dirname(path)
-    root = os.path.dirname(directory)
-    folder = os.path.join(root, f"mqindex-backup-{backup_name()}", os.path.basename(directory))
+    directory = parent_of(path)
+    root = parent_of(directory)
+    folder = join(root, f"mqindex-backup-{backup_name()}", base_name(directory))
     disk.make_directories(folder, inherit=True)
-    target = unused(os.path.join(folder, f"{os.path.basename(path)}.{start}"))
+    target = unused(join(folder, f"{base_name(path)}.{start}"))
     with reading(path, buffered=False) as source, appearing(target, like=path, aside=folder) as copy:
         for at in range(start, stop, _BLOCK):
             disk.write_all(copy, os.pread(source.fileno(), min(_BLOCK, stop - at), at))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from mqindex._native.commit_log import find_frame
+from mqindex._native.log_columns import ColumnScanner
 from mqindex._native.log_extract import Extractor
 from mqindex.columns.columns import Columns
 from mqindex.errors import TruncatedFileError
+from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage, damage_of
+from mqindex.rocketmq.log.frame_windows import FrameWindows, find_in
 from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end
@@ -42,46 +45,65 @@ def scan_file(
         if start <= file.start:
             at = file.start
         elif last and known < start:  # does the log end before? Then what is there is of an earlier life
-            at = drained(Extractor(mapped.map, file.start, max(known, file.start), start, check_crc=True)).end
+            at = walked(mapped, file.start, max(known, file.start), start, check_crc=True)[0].end
         else:
-            at = first_frame(mapped.map, file.start, start, min(stop, data_stop))
+            at = first_frame(mapped, file.start, start, min(stop, data_stop))
+        make = partial(_scanner, file.start, columns, check_crc or last)
         while at >= 0:
-            scanner = column_scanner(mapped.map, file.start, at, stop, columns, check_crc=check_crc or last)
-            while True:
-                looking()
-                require_whole(file, mapped)
-                made = next(scanner, None)
-                if made is None:
-                    break
-                yield as_columns(*made)
-            if scanner.fault is None:
+            frames = FrameWindows(mapped, file.start, at, stop, make)
+            for scanner in frames:
+                while True:
+                    looking()
+                    require_whole(file, mapped)
+                    made = next(scanner, None)
+                    if made is None:
+                        break
+                    yield as_columns(*made)
+            if frames.fault is None:
                 return
             if last:  # the log's end, behind which no broker reads
-                behind = frames_behind(mapped.map, file.path, file.start, scanner.fault[0], file.stop)
+                behind = frames_behind(mapped, file.path, file.start, frames.fault[0], file.stop)
                 if behind is not None:
                     damaged(behind)
                 return
-            one = damage_of(scanner.fault, mapped.map, file.path, file.start, file.stop, data_stop)
+            one = damage_of(frames.fault, mapped, file.path, file.start, file.stop, data_stop)
             damaged(one)
             at = one.stop
             if at >= stop:
                 return
 
 
-def frames_behind(buf: Any, path: str, file_start: int, end: int, stop: int) -> Damage | None:
+def _scanner(
+    file_start: int, columns: tuple[str, ...], check_crc: bool, window: Any, at: int, stop: int
+) -> ColumnScanner:
+    return column_scanner(window, file_start, at, stop, columns, check_crc=check_crc)
+
+
+def walked(
+    log: MappedFile, file_start: int, at: int, stop: int, *, check_crc: bool = False
+) -> tuple[FrameWindows[Extractor], int]:
+    """A walk over frames, run to its end, and how many messages it met."""
+    frames = FrameWindows(
+        log, file_start, at, stop,
+        lambda window, at, stop: Extractor(window, file_start, at, stop, check_crc=check_crc),
+    )  # fmt: skip
+    return frames, sum(drained(step).messages for step in frames)
+
+
+def frames_behind(log: MappedFile, path: str, file_start: int, end: int, stop: int) -> Damage | None:
     """The complete frames behind the bad record at `end`, a log's end in its last file; None: there are none."""
-    frames, at = 0, end
-    fault = drained(Extractor(buf, file_start, end, end + 1, check_crc=True)).fault
+    messages, at = 0, end
+    fault = walked(log, file_start, end, end + 1, check_crc=True)[0].fault
     if fault is None:  # a message was written there meanwhile
         return None
-    while at + 1 < stop and (at := find_frame(buf, file_start, at + 1, stop)) >= 0:
-        walk = drained(Extractor(buf, file_start, at, stop))
-        frames += walk.messages
-        at = max(walk.end, at)
-    return Damage(path, file_start, end, stop, *fault[1:], behind=frames) if frames else None
+    while at + 1 < stop and (at := find_in(log, file_start, at + 1, stop)) >= 0:
+        frames, met = walked(log, file_start, at, stop)
+        messages += met
+        at = max(frames.end, at)
+    return Damage(path, file_start, end, stop, *fault[1:], behind=messages) if messages else None
 
 
-def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:
+def first_frame(log: MappedFile, file_start: int, start: int, stop: int) -> int:
     """The first phy offset in [start, stop) where a message begins; -1: none.
 
     What looks like a frame may be a copy of one inside a body. So the walk begins more than a message's length before
@@ -89,12 +111,12 @@ def first_frame(buf: Any, file_start: int, start: int, stop: int) -> int:
     """
     at = max(start - _LOOK_BACK, file_start)
     if at > file_start:
-        at = find_frame(buf, file_start, at, start)
+        at = find_in(log, file_start, at, start)
     while 0 <= at < start:
-        walk = drained(Extractor(buf, file_start, at, start))
-        at = walk.end if walk.fault is None else find_frame(buf, file_start, walk.end + 1, start)
+        frames, _ = walked(log, file_start, at, start)
+        at = frames.end if frames.fault is None else find_in(log, file_start, frames.end + 1, start)
     if at < 0:
-        return find_frame(buf, file_start, start, stop)
+        return find_in(log, file_start, start, stop)
     return at if at < stop else -1
 
 
@@ -104,14 +126,20 @@ def end_of_file(file: LogFile, at: int | None = None) -> int:
     at : where to begin: where a message begins, or may begin by now; None: the file's begin
     """
     with file.open() as mapped:
-        walk = Extractor(mapped.map, file.start, file.start if at is None else at, file.stop, check_crc=True)
-        for _ in walk:
-            require_whole(file, mapped)
-    return walk.end
+        frames = FrameWindows(
+            mapped, file.start, file.start if at is None else at, file.stop,
+            lambda window, at, stop: Extractor(window, file.start, at, stop, check_crc=True),
+        )  # fmt: skip
+        for step in frames:
+            for _ in step:
+                require_whole(file, mapped)
+    return frames.end
 
 
 def require_whole(file: LogFile, mapped: MappedFile) -> None:
     """Refuse a file that is shorter now: where it ends inside a page, its map would read as zeros."""
+    if isinstance(file.path, Place):
+        return  # a window makes sure of it
     size = os.stat(file.path).st_size
     if min(size, mapped.size) < file.size or size < mapped.size:
         raise TruncatedFileError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from mqindex._words import plural
@@ -10,6 +9,7 @@ from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.files import disk
 from mqindex.files.backups.exchange import Change
+from mqindex.files.paths import base_name, join, parent_of
 from mqindex.report import RepairReport
 from mqindex.rocketmq.checks.coverage import Filled
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
@@ -23,12 +23,12 @@ from mqindex.rocketmq.sidecar.names import DIRECTORY, FILTER, fence_path
 
 def planned_actions(diagnosis: Diagnosis) -> list[str]:
     """What `repair` would do, one sentence each."""
-    actions = [f"move {os.path.basename(path)} to the backup" for path in diagnosis.bad]
+    actions = [f"move {base_name(path)} to the backup" for path in diagnosis.bad]
     for filled, planned in zip(diagnosis.gaps, _planned(diagnosis, ""), strict=True):
         for part in planned:
             entries = sum(piece.count for piece in part.slices)
             if part.base is not None:
-                actions.append(f"continue {os.path.basename(part.base)} with {plural(entries, 'entry')}")
+                actions.append(f"continue {base_name(part.base)} with {plural(entries, 'entry')}")
             else:
                 actions.append(f"write a new index file with {plural(entries, 'entry')} {_place(filled)}")
     end = max([one.end_timestamp for one in diagnosis.good], default=0)
@@ -40,8 +40,8 @@ def planned_actions(diagnosis: Diagnosis) -> list[str]:
 def _place(filled: Filled) -> str:
     after, before = filled.gap.after, filled.gap.before
     if after is not None:
-        return f"after {os.path.basename(after.path)}"
-    return f"before {os.path.basename(before.path)}" if before is not None else "as the first"
+        return f"after {base_name(after.path)}"
+    return f"before {base_name(before.path)}" if before is not None else "as the first"
 
 
 # ---- planning and building
@@ -82,16 +82,16 @@ def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, report: Repai
     for filled, parts in zip(diagnosis.gaps, planned, strict=True):
         placed += _named(filled, parts, [next(built) for _ in parts])
     end = max([one.end_timestamp for one in diagnosis.good] + [file.end_timestamp for file, _ in placed], default=0)
-    changes = [Change(os.path.join("index", name), file.path) for file, name in placed]
+    changes = [Change(join("index", name), file.path) for file, name in placed]
     names = {change.name for change in changes}
-    bad = [os.path.join("index", os.path.basename(path)) for path in diagnosis.bad]
+    bad = [join("index", base_name(path)) for path in diagnosis.bad]
     changes += [Change(name) for name in bad if name not in names]
-    changes += [Change(os.path.join(DIRECTORY, name)) for name in _sidecars_gone(diagnosis)]
+    changes += [Change(join(DIRECTORY, name)) for name in _sidecars_gone(diagnosis)]
     checkpoint = _moved_up(diagnosis, end)
     if checkpoint is not None:
         fresh = run_one(engine, _write_checkpoint, (scratch, checkpoint), "write the checkpoint")
         root = diagnosis.survey.options.root
-        changes.append(Change("checkpoint", fresh, None if disk.is_file(os.path.join(root, "checkpoint")) else root))
+        changes.append(Change("checkpoint", fresh, None if disk.is_file(join(root, "checkpoint")) else root))
     report.actions += planned_actions(diagnosis)
     report.entries = sum(filled.entries for filled in diagnosis.gaps)
     report.fsync_seconds += sum(file.fsync_seconds for file, _ in placed)
@@ -102,18 +102,18 @@ def _sidecars_gone(diagnosis: Diagnosis) -> list[str]:
     """The fences of bad files, and with the last fence the key filter, which is then of no file's use."""
     fences = [path for path in map(fence_path, diagnosis.bad) if disk.exists(path)]
     if not fences or any(disk.exists(fence_path(one.path)) for one in diagnosis.good):
-        return [os.path.basename(path) for path in fences]
-    keys = os.path.join(os.path.dirname(fences[0]), FILTER)
-    return [os.path.basename(path) for path in [*fences, keys] if disk.exists(path)]
+        return [base_name(path) for path in fences]
+    keys = join(parent_of(fences[0]), FILTER)
+    return [base_name(path) for path in [*fences, keys] if disk.exists(path)]
 
 
 def _named(filled: Filled, parts: Sequence[Part], built: Sequence[Built]) -> list[tuple[Built, str]]:
     """Each built file with its name: a continued file keeps it, new ones sort between the neighbours."""
     after, before = filled.gap.after, filled.gap.before
-    kept = [os.path.basename(part.base) for part in parts if part.base is not None]
+    kept = [base_name(part.base) for part in parts if part.base is not None]
     fresh = names_between(
-        os.path.basename(after.path) if after is not None else None,
-        os.path.basename(before.path) if before is not None else None,
+        base_name(after.path) if after is not None else None,
+        base_name(before.path) if before is not None else None,
         [file.begin_timestamp for file in built[len(kept) :]],
     )
     return list(zip(built, kept + fresh, strict=True))
@@ -127,7 +127,7 @@ def _needs_checkpoint(diagnosis: Diagnosis, end: int) -> bool:
 def _moved_up(diagnosis: Diagnosis, end: int) -> Checkpoint | None:
     if not _needs_checkpoint(diagnosis, end):
         return None
-    path = os.path.join(diagnosis.survey.options.root, "checkpoint")
+    path = join(diagnosis.survey.options.root, "checkpoint")
     known = diagnosis.checkpoint
     if known is None and disk.is_file(path):  # one that may not be read is an error, not a missing one
         known = Checkpoint.read(path)

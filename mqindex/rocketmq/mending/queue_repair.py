@@ -17,6 +17,7 @@ from operator import attrgetter
 from mqindex.engines import Engine
 from mqindex.files import disk
 from mqindex.files.backups.exchange import Change
+from mqindex.files.paths import join
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
@@ -137,11 +138,11 @@ def _compared(root: str, queue: BuiltQueue) -> MendedQueue:
             continue
         names = names_in(source)
         changes += [
-            Change(os.path.join(below, name), os.path.join(source, name))
+            Change(join(below, name), join(source, name))
             for name in names
-            if not _same(os.path.join(source, name), os.path.join(target, name))
+            if not _same(join(source, name), join(target, name))
         ]
-        changes += [Change(os.path.join(below, name)) for name in names_in(target) if name not in set(names)]
+        changes += [Change(join(below, name)) for name in names_in(target) if name not in set(names)]
     return MendedQueue(queue.name, queue.units, tuple(changes))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mqindex.errors import FormatError
+from mqindex.files.paths import join
 from mqindex.rocketmq.metadata.config_json import load_side_json, table_of, whole_number
 
 _SEPARATOR = "@"
@@ -31,8 +31,8 @@ class ConsumerOffsets(Mapping[str, dict[int, int]]):
     @classmethod
     def read(cls, directory: str, max_offset: Callable[[str, int], int]) -> ConsumerOffsets:
         """Internal: those of a store's `config` directory; none where it has no such file."""
-        plain = load_side_json(os.path.join(directory, "consumerOffset.json"), offset_table) or {}
-        light = load_side_json(os.path.join(directory, "lmqConsumerOffset.json"), lmq_offset_table) or {}
+        plain = load_side_json(join(directory, "consumerOffset.json"), offset_table) or {}
+        light = load_side_json(join(directory, "lmqConsumerOffset.json"), lmq_offset_table) or {}
         return cls({**plain, **light}, max_offset)
 
     def query_offset(self, group: str, topic: str, queue_id: int) -> int:
@@ -69,7 +69,7 @@ def read_delay_offsets(directory: str) -> dict[int, int]:
 
     Source: RocketMQ 4.9.3 `ScheduleMessageService.decode`.
     """
-    return load_side_json(os.path.join(directory, "delayOffset.json"), delay_table) or {}
+    return load_side_json(join(directory, "delayOffset.json"), delay_table) or {}
 
 
 def offset_table(found: Mapping[str, Any]) -> dict[str, dict[int, int]]:

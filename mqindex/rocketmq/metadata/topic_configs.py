@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mqindex.errors import FormatError
+from mqindex.files.paths import join
 from mqindex.rocketmq.metadata.config_json import (
     in_json,
     load_side_json,
@@ -39,7 +39,7 @@ class TopicConfig(NamedTuple):
 
 def read_topic_configs(directory: str) -> dict[str, TopicConfig]:
     """Topic -> its configuration, of a store's `config` directory; none where it has no such file."""
-    return load_side_json(os.path.join(directory, "topics.json"), topic_configs) or {}
+    return load_side_json(join(directory, "topics.json"), topic_configs) or {}
 
 
 class TopicTable(NamedTuple):
@@ -52,7 +52,7 @@ class TopicTable(NamedTuple):
 def read_topic_table(directory: str) -> TopicTable | None:
     """The topics that the broker saved last; None: there is no such file, or none that can be read."""
     try:
-        found = parse_side_json(saved(os.path.join(directory, "topics.json")).decode())
+        found = parse_side_json(saved(join(directory, "topics.json")).decode())
         changed = whole_number(table_of(found, "dataVersion").get("timestamp"), "timestamp")
         return TopicTable(frozenset(topic_configs(found)), changed)
     except (OSError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
@@ -10,6 +9,7 @@ from operator import attrgetter
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.files import disk
+from mqindex.files.paths import join
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index.names import names_between
 from mqindex.rocketmq.pipeline import stages
@@ -47,4 +47,4 @@ def build_queue_files(engine: Engine, work: QueueWork, batches: Sequence[QueueBa
 def index_moves(built: Sequence[Built]) -> list[tuple[str, str]]:
     """Built index files, and where they go: their names are chosen by their first times."""
     names = names_between(None, None, [part.begin_timestamp for part in built])
-    return [(part.path, os.path.join("index", name)) for part, name in zip(built, names, strict=True)]
+    return [(part.path, join("index", name)) for part, name in zip(built, names, strict=True)]

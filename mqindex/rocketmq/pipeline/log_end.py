@@ -74,7 +74,7 @@ def find_after_end(engine: Engine, spans: Sequence[LogSpan], fault: int | None) 
 def _after_end(item: tuple[LogSpan, int]) -> list[Finding]:
     span, end = item
     with span.open() as log:
-        behind = frames_behind(log.map, span.path, span.file_start, end, span.stop)
+        behind = frames_behind(log, span.path, span.file_start, end, span.stop)
         stale = behind is None and _any_byte(log, end - span.file_start, span.stop - span.file_start)
     if behind is not None:
         return [damage_finding(behind)]
@@ -82,5 +82,9 @@ def _after_end(item: tuple[LogSpan, int]) -> list[Finding]:
 
 
 def _any_byte(log: MappedFile, start: int, stop: int) -> bool:
-    data = np.frombuffer(memoryview(log.map), np.uint8)[start:stop]
-    return any(data[at : at + _BLOCK].any() for at in range(0, len(data), _BLOCK))
+    for at in range(start, stop, _BLOCK):
+        end = min(at + _BLOCK, stop)
+        if np.frombuffer(memoryview(log.window(at, end))[at:end], np.uint8).any():
+            return True
+        log.release(at)
+    return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import encode_units
 from mqindex.files import disk
+from mqindex.files.paths import join
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.kinds import name_at
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
@@ -62,7 +62,7 @@ class PlacedFile:
         return fd
 
     def _path(self, start: int) -> str:
-        return os.path.join(self.directory, name_at(start))
+        return join(self.directory, name_at(start))
 
     def space(self, count: int, unit: int) -> int:
         """Bytes that so many units more, of `unit` bytes, will take on the disk; files are sparse after their units."""

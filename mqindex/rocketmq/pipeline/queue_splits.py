@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 
 from mqindex._words import plural
+from mqindex.files.paths import join
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.pipeline.queue_stages import QueueBatch

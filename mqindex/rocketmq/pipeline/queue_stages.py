@@ -8,7 +8,6 @@ build_queues    ranges of queues of all runs  ->  the queues' files, under tempo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from mqindex.engines.python_turn import python_turn
 from mqindex.files import disk
+from mqindex.files.paths import join
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.pipeline.batch_queue_build import BatchQueueBuilder
 from mqindex.rocketmq.pipeline.queue_build import QueueBuilder
@@ -53,12 +53,12 @@ class OldQueues:
 
     def of_batch(self, name: QueueName, file_size: int) -> OldBatchQueue:
         """One batch queue's files."""
-        return OldBatchQueue(os.path.join(self.batch_directory, name[0], str(name[1])), file_size, self.lost)
+        return OldBatchQueue(join(self.batch_directory, name[0], str(name[1])), file_size, self.lost)
 
     def of(self, name: QueueName, file_size: int) -> OldQueue:
         """One queue's files."""
-        below = os.path.join(name[0], str(name[1]))
-        directory, ext = os.path.join(self.directory, below), os.path.join(self.ext_directory, below)
+        below = join(name[0], str(name[1]))
+        directory, ext = join(self.directory, below), join(self.ext_directory, below)
         return OldQueue(directory, ext, file_size, self.lost)
 
 

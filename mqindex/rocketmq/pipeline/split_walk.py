@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from mqindex._native.commit_log import find_frame
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage
+from mqindex.rocketmq.log.frame_windows import find_in
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 
 
@@ -51,7 +51,7 @@ def walk_split(split: SplitRange, work: Callable[[MappedFile, int], AnyWalk], no
     with log:
         first = split.start
         if split.resync:
-            first = find_frame(log.map, split.span.file_start, split.start, split.stop)
+            first = find_in(log, split.span.file_start, split.start, split.stop)
         return work(log, first) if first >= 0 else nothing
 
 

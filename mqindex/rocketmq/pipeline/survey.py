@@ -7,7 +7,6 @@ last file of the log, and a few entries.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -15,6 +14,7 @@ from typing import TypeVar
 from mqindex._rules import Broker
 from mqindex.errors import FileStateError, FormatError, GeometryError
 from mqindex.files import disk, lock
+from mqindex.files.paths import base_name, join
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, kinds, layout, store
 from mqindex.rocketmq.brokers import TAGS_INDEXED
@@ -86,7 +86,7 @@ class Survey:
 
     def is_in_use(self) -> bool:
         """Whether another process holds the store's lock now: a broker, or a writer of this package."""
-        return lock.state(os.path.join(self.options.root, "lock")) == "held" and not self.held
+        return lock.state(join(self.options.root, "lock")) == "held" and not self.held
 
 
 def survey(options: StoreOptions) -> Survey:
@@ -279,7 +279,7 @@ def _log_files(options: StoreOptions) -> tuple[list[LogFile], list[Skipped]]:
 def _emptied(files: list[LogFile], skipped: list[Skipped]) -> tuple[str, ...]:
     """A broker makes the newest file empty, and cuts none: what those before it held is lost."""
     last = files[-1].start if files else 0
-    return tuple(one.path for one in skipped if one.reason == EMPTY and int(os.path.basename(one.path)) < last)
+    return tuple(one.path for one in skipped if one.reason == EMPTY and int(base_name(one.path)) < last)
 
 
 def _spans(files: list[LogFile]) -> tuple[LogSpan, ...]:
@@ -320,7 +320,7 @@ def _topics(options: StoreOptions) -> dict[str, TopicConfig] | None:
 
 def _strays(directory: str) -> list[Finding]:
     names = kinds.stray_index_names(directory)
-    return [catalogue.STRAY_FILE.finding(os.path.join(directory, name)) for name in names]
+    return [catalogue.STRAY_FILE.finding(join(directory, name)) for name in names]
 
 
 def _directories(paths: list[str]) -> list[Finding]:

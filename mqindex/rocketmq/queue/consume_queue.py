@@ -21,6 +21,7 @@ from mqindex.errors import ReadOnlyFileError, path_of, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.paths import absolute, base_name, parent_of
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
@@ -426,5 +427,5 @@ class ConsumeQueue(Closable):
 
 def _all_queues(directory: str) -> str:
     """What a writer of one queue holds: the directory of all queues of its store; outside of one, the queue's own."""
-    above = os.path.dirname(os.path.dirname(os.path.abspath(directory)))
-    return above if os.path.basename(above) == "consumequeue" else directory
+    above = parent_of(parent_of(absolute(directory)))
+    return above if base_name(above) == "consumequeue" else directory

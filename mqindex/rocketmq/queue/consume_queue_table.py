@@ -14,6 +14,7 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.entries import leads_to_directory
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.paths import join, parent_of
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.sync_trust import SyncTrust
 from mqindex.rocketmq import kinds, store
@@ -172,7 +173,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
             )
         with self._lock:
             path = self._path(topic, queue_id)
-            self._make(os.path.dirname(path))
+            self._make(parent_of(path))
             self._make(path)
             return self._open.get((topic, queue_id)) or self._opened(topic, queue_id, path)
 
@@ -196,7 +197,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
             queue.flush()
         with self._syncs:
             for path in created:
-                disk.sync_directory(os.path.dirname(path))
+                disk.sync_directory(parent_of(path))
                 self._created.discard(path)
 
     def close(self) -> None:
@@ -224,7 +225,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         return f"ConsumeQueueTable({self.directory!r}, {len(self._open)} open)"
 
     def _path(self, topic: str, queue_id: int) -> str:
-        return os.path.join(self.directory, topic, str(queue_id))
+        return join(self.directory, topic, str(queue_id))
 
     def _opened(self, topic: str, queue_id: int, path: str) -> ConsumeQueue:
         queue = ConsumeQueue.of(
@@ -241,7 +242,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
     def _ext(self, topic: str, queue_id: int) -> ConsumeQueueExt | None:
         if self._ext_directory is None:
             return None
-        path = os.path.join(self._ext_directory, topic, str(queue_id))
+        path = join(self._ext_directory, topic, str(queue_id))
         return ConsumeQueueExt.of(path, self._maps) if disk.is_directory(path) else None
 
     def _make(self, path: str) -> None:
@@ -250,7 +251,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         except FileExistsError:
             return
         self._created.add(path)
-        disk.own_like(path, os.path.dirname(path))
+        disk.own_like(path, parent_of(path))
 
     def _size_seen(self) -> int | None:
         for topic, queue_id in list_queues(self.directory)[0][:_SIZE_FROM]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from mqindex._native.numbers import whole_number
 from mqindex.errors import TruncatedFileError
 from mqindex.files.entries import leads_to_file
+from mqindex.files.paths import join, size_of
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.sparse import SparseFile
@@ -58,7 +59,7 @@ def _up_to_the_next(files: list[LogFile]) -> list[LogFile]:
     """The files, each with a length that ends at the next one's start at most."""
     ends = [*(file.start for file in files[1:]), 2**63 - 1]
     return [
-        LogFile(file.path, file.start, min(os.path.getsize(file.path), end - file.start))
+        LogFile(file.path, file.start, min(size_of(file.path), end - file.start))
         for file, end in zip(files, ends, strict=False)
     ]
 
@@ -202,4 +203,4 @@ class UnitFiles:
 
     def path_of(self, start: int) -> str:
         """The path of the file that starts at byte `start` of the queue."""
-        return os.path.join(self.directory, name_at(start))
+        return join(self.directory, name_at(start))

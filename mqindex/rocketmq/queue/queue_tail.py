@@ -7,7 +7,6 @@ renamed: a broker that finds a file of another length in a queue's directory doe
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import encode_units
 from mqindex.errors import FileStateError, GeometryError, OffsetOverflowError
 from mqindex.files import disk
+from mqindex.files.paths import absolute, parent_of
 from mqindex.files.results.whole_file import appearing
 from mqindex.files.sync_trust import SyncTrust
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
@@ -231,10 +231,10 @@ class QueueTail:
             disk.close(fd)
 
     def _create(self, start: int, head: bytes) -> None:
-        home = os.path.abspath(self._units.directory)
+        home = absolute(self._units.directory)
         like = self._units.files[-1].path if self._units.files else home
         path = self._units.path_of(start)
-        with appearing(path, like=like, aside=os.path.dirname(home)) as fd:
+        with appearing(path, like=like, aside=parent_of(home)) as fd:
             disk.resize(fd, self._file_size)
             disk.pwrite_all(fd, head, 0)
         self._units.maps.forget(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
@@ -10,6 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 from mqindex._native.numbers import whole_number
 from mqindex.errors import FormatError, was_cut
 from mqindex.files import disk
+from mqindex.files.paths import join
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.brokers import BACK_TO_MIN
 from mqindex.rocketmq.log.commit_log import CommitLog
@@ -97,7 +97,7 @@ def goes_back_to_min(options: StoreOptions) -> bool:
     brokers always send it to the end. Where no version is given, a file that only 5.x leaves shows 5.x.
     """
     if options.broker_version is None:
-        return not disk.is_there(os.path.join(options.root, "abort.bak"))
+        return not disk.is_there(join(options.root, "abort.bak"))
     return options.broker.does(BACK_TO_MIN) is True
 
 

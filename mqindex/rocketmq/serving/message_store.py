@@ -17,6 +17,7 @@ from mqindex.columns.numbers import Time
 from mqindex.errors import ReadOnlyFileError, path_of, require_switch
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_rlock
+from mqindex.files.paths import join
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -390,7 +391,7 @@ class MessageStore(Closable):
     def checkpoint(self) -> Checkpoint | None:
         """The times up to which the files are known to be on the disk; None: there is no checkpoint."""
         self._require_open()
-        return Checkpoint.read(os.path.join(self.root, "checkpoint"))
+        return Checkpoint.read(join(self.root, "checkpoint"))
 
     def close(self) -> None:
         """Let everything go; may be called twice. A writable store is flushed first, and left as a broker leaves it."""
@@ -431,7 +432,7 @@ class MessageStore(Closable):
 
     @property
     def _config(self) -> str:
-        return os.path.join(self.root, "config")
+        return join(self.root, "config")
 
     def _queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue, whose minimum is where the log still has its messages."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from mqindex.errors import FileStateError, GeometryError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.paths import join
 from mqindex.files.results.whole_file import have_file
 from mqindex.rocketmq import store
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
@@ -145,7 +145,7 @@ class StoreWriter(Closable):
         self._dispatching = new_lock()
         self._opened = opened
         self._failure: BaseException | None = None
-        self._flush = DispatchFlush(os.path.join(options.root, "checkpoint"), self.index, self.queues, self._on_disk)
+        self._flush = DispatchFlush(join(options.root, "checkpoint"), self.index, self.queues, self._on_disk)
 
     @classmethod
     def open(cls, options: StoreOptions) -> StoreWriter:
@@ -153,7 +153,7 @@ class StoreWriter(Closable):
         write_rules(options)  # a wrong setting is told before anything is written
         flush_rules(options)
         disk.make_directories(options.root)
-        have_file(os.path.join(options.root, "lock"), b"lock")  # never removed, so that all lock the same file
+        have_file(join(options.root, "lock"), b"lock")  # never removed, so that all lock the same file
         with store.hold_lock(options.root):
             pass  # a store that is in use is refused before a repair of it begins
         if store.was_unclean(options.root):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mqindex.files import disk
+from mqindex.files.paths import absolute, join, parent_of
 
 DIRECTORY = "mqindex-index"
 FENCE = ".fence"  # after the name of the index file
@@ -17,7 +18,7 @@ def sidecar_directory(index_directory: str) -> str:
     >>> sidecar_directory("/store/index")
     '/store/mqindex-index'
     """
-    return os.path.join(os.path.dirname(os.path.abspath(index_directory)), DIRECTORY)
+    return join(parent_of(absolute(index_directory)), DIRECTORY)
 
 
 def fence_path(index_path: str) -> str:
@@ -26,13 +27,13 @@ def fence_path(index_path: str) -> str:
     >>> fence_path("/store/index/20231114221320000")
     '/store/mqindex-index/20231114221320000.fence'
     """
-    directory, name = os.path.split(os.path.abspath(index_path))
-    return os.path.join(sidecar_directory(directory), name + FENCE)
+    directory, name = os.path.split(absolute(index_path))
+    return join(sidecar_directory(directory), name + FENCE)
 
 
 def filter_path(index_directory: str) -> str:
     """The key filter of the index files of a directory, whether it is there or not."""
-    return os.path.join(sidecar_directory(index_directory), FILTER)
+    return join(sidecar_directory(index_directory), FILTER)
 
 
 def remove_fence(index_path: str) -> None:
@@ -44,7 +45,7 @@ def remove_fence(index_path: str) -> None:
     if not disk.is_file(path):
         return
     directory, own = os.path.split(path)
-    keys = os.path.join(directory, FILTER)
+    keys = join(directory, FILTER)
     if disk.is_file(keys) and not any(name.endswith(FENCE) and name != own for name in os.listdir(directory)):
         disk.remove(keys)
     disk.remove(path)

@@ -10,6 +10,7 @@ from mqindex._native.file_watch import FileWatch
 from mqindex._native.index_file import IndexCore
 from mqindex._native.sidecar import ColdSearch
 from mqindex.errors import MQIndexError
+from mqindex.files.paths import parent_of
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.files.reading.residency import Residency
@@ -91,7 +92,7 @@ def read_fence_header(path: str) -> FenceHeader:
 def _filter_of(index_path: str, fence: FenceHeader) -> tuple[FilterFile | None, int]:
     """The filter, and which of its files this one is; None: none knows it, and the file may hold everything."""
     with contextlib.suppress(MQIndexError, OSError):
-        found = open_filter(filter_path(os.path.dirname(index_path)))
+        found = open_filter(filter_path(parent_of(index_path)))
         number = found.number_of(fence)
         if number is not None:
             return found, number

@@ -75,17 +75,17 @@ class RemoteSidecars:
         """`CorruptIndexError`: the fence is damaged, or not of this file, or entries were appended since."""
         file = PagedFile(fence)
         self._index, self._keys = index, keys
-        self._header = fence_header(file.read(0, FENCE_HEADER_SIZE), file.size, fence.url)
+        self._header = fence_header(file.read(0, FENCE_HEADER_SIZE), file.size, fence)
         self.geometry = self._header.hash_slot_num, self._header.index_num
         if index.size != layout.index_file_size(*self.geometry):
-            raise CorruptIndexError(_OTHER, path=fence.url, field="length", got=index.size)
+            raise CorruptIndexError(_OTHER, path=fence, field="length", got=index.size)
         self._slots = file.read(FENCE_HEADER_SIZE, file.size)
-        require_slots(self._slots, self._header, fence.url)
-        require_bound(fence.url, self._header, index)
+        require_slots(self._slots, self._header, fence)
+        require_bound(fence, self._header, index)
         self._index_header = index.read(0, INDEX_HEADER_SIZE)
         covered = IndexHeader.from_bytes(self._index_header).index_count - 1
         if covered != self._header.covered:
-            raise CorruptIndexError(_OTHER, path=fence.url, field="covered", expected=covered, got=self._header.covered)
+            raise CorruptIndexError(_OTHER, path=fence, field="covered", expected=covered, got=self._header.covered)
         after = self._place_of(covered + 1)
         index.read(after, min(after + INDEX_ENTRY_SIZE, index.size))  # the kernel looks whether it is empty
         self._search: ColdSearch | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from mqindex._native.sidecar import build_fence
 from mqindex.engines import LocalEngine
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
+from mqindex.files.paths import base_name, join
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE
 from mqindex.rocketmq.sidecar.binding import bound_header, sealed
@@ -64,7 +64,7 @@ def write_sidecars(index_path: str, out_directory: str, *, geometry: tuple[int, 
             covered = max(core.header()[5], 1) - 1
             if covered < 1:
                 return None
-            fence, keys = (os.path.join(out_directory, os.path.basename(index_path) + one) for one in (FENCE, KEYS))
+            fence, keys = (join(out_directory, base_name(index_path) + one) for one in (FENCE, KEYS))
             known = _write_fence(fence, file, core, geometry, covered)
             if not _write_keys(keys, core, geometry, covered, known):
                 raise CorruptIndexError(

@@ -14,6 +14,7 @@ from mqindex.engines.tasks import require_seen, run_one, scratch_in
 from mqindex.engines.visibility import looking, nothing
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
+from mqindex.files.paths import absolute, join, parent_of
 from mqindex.files.results import staging
 from mqindex.rocketmq import IndexService, layout
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -111,10 +112,10 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
         look()
         columnar, batches = as_batches(elements, ENTRY_COLUMNS, OF_KEYS)
         context = TaskContext.get()
-        target = os.path.join(where, f"part-{0 if context is None else context.partitionId()}")
+        target = join(where, f"part-{0 if context is None else context.partitionId()}")
         built = _build(batches, where, target, slots, entries)
         if built:
-            paths = [os.path.join(target, "index", name) for name in sorted(os.listdir(os.path.join(target, "index")))]
+            paths = [join(target, "index", name) for name in sorted(os.listdir(join(target, "index")))]
             yield from _as_given(columnar, {"path": pa.array(paths), "entries": pa.array(built, pa.int64())})
 
     return build
@@ -136,8 +137,8 @@ def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_n
     """Build in a scratch and publish as `target`; the entries of each file."""
     disk.make_directories(out)
     with staging.scratch(out) as scratch:
-        aside = os.path.join(scratch, "part")
-        index = os.path.join(aside, "index")
+        aside = join(scratch, "part")
+        index = join(aside, "index")
         with IndexService.open(index, hash_slot_num=hash_slot_num, index_num=index_num, writable=True) as service:
             for batch in batches:
                 phys, times = int64_column(batch, "phy_offset"), int64_column(batch, "store_timestamp")
@@ -156,12 +157,12 @@ def _appear(aside: str, target: str) -> None:
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
             raise
-        if not _same_files(os.path.join(aside, "index"), os.path.join(target, "index")):
+        if not _same_files(join(aside, "index"), join(target, "index")):
             raise OutputExistsError(
                 "the output exists and holds something else", path=target, hint="choose another place"
             ) from None
     else:
-        disk.sync_directory(os.path.dirname(target))
+        disk.sync_directory(parent_of(target))
 
 
 def _same_files(mine: str, theirs: str) -> bool:
@@ -171,7 +172,7 @@ def _same_files(mine: str, theirs: str) -> bool:
     ours, others = sorted(os.listdir(mine)), sorted(os.listdir(theirs))
     pairs = zip(ours, others, strict=False)
     return len(ours) == len(others) and all(
-        filecmp.cmp(os.path.join(mine, a), os.path.join(theirs, b), shallow=False) for a, b in pairs
+        filecmp.cmp(join(mine, a), join(theirs, b), shallow=False) for a, b in pairs
     )
 
 

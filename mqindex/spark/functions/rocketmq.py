@@ -20,6 +20,7 @@ from mqindex._native.numbers import period
 from mqindex.columns.keys import text_of
 from mqindex.columns.limits import whole_count, whole_number_from
 from mqindex.errors import MQIndexError
+from mqindex.files.paths import absolute
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.kinds import index_paths
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -160,7 +161,7 @@ class Lookup:
         how: str = BY_ARGUMENTS,
     ) -> None:
         self.how = how
-        self.index_dir = os.path.abspath(local_path(index_dir, "index_dir"))  # a worker may have another directory
+        self.index_dir = absolute(local_path(index_dir, "index_dir"))  # a worker may have another directory
         self.geometry = layout.given_geometry(hash_slot_num, index_num)
         self.has_files = _has_files(self.index_dir)
         self.topic = None if topic is None else text_of("topic", topic)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from mqindex.errors import FileStateError, FormatError, sentence
+from mqindex.files.paths import base_name
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, holes, newest_begun
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
@@ -85,7 +85,7 @@ def begin_of(files: Sequence[LogFile], skipped: Sequence[Skipped]) -> int:
     A broker deletes files, it cuts none: an empty one before others has lost its messages, and no broker starts on it.
     Source: RocketMQ 4.9.3 and 5.3.3 `MappedFileQueue.doLoad`; the newest may be empty, just made.
     """
-    emptied = [int(os.path.basename(one.path)) for one in skipped if one.reason == EMPTY]
+    emptied = [int(base_name(one.path)) for one in skipped if one.reason == EMPTY]
     return min([files[0].start, *emptied]) if files else 0
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from mqindex.errors import BadMagicError
+from mqindex.files.paths import base_name, parent_of
 from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.layout import base_offset_of
 from mqindex.kafka.partition.partition_files import while_files_go
@@ -60,8 +61,8 @@ def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:
     """
     if os.path.isfile(path):
         base_offset = _base_offset(path)
-        home, *_ = partitions_at(os.path.dirname(path))
-        if os.path.basename(path).split(".")[1:2] != [extension]:
+        home, *_ = partitions_at(parent_of(path))
+        if base_name(path).split(".")[1:2] != [extension]:
             raise BadMagicError("not the file that is to be read", path=path, expected=f"a .{extension}")
         yield SegmentOf(home.topic, home.partition, base_offset, ((extension, path),), path)
         return

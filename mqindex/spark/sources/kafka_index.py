@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from mqindex.files import disk
+from mqindex.files.paths import base_name
 from mqindex.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from mqindex.kafka.index.index_entries import places_with_data
 from mqindex.kafka.index.transaction_index import aborted_columns
@@ -70,7 +70,7 @@ def _table_of(options: SourceOptions) -> _Table:
     asked = options.one_of("index", list(_TABLES), None)
     if asked is not None:
         return _TABLES[asked]
-    ending = os.path.basename(options.paths()[0]).partition(".")[2]
+    ending = base_name(options.paths()[0]).partition(".")[2]
     return next((table for table in _TABLES.values() if table.kind == ending), _TABLES["offset"])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise, zip_longest
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from mqindex._words import plural
 from mqindex.columns.distinct import distinct
 from mqindex.errors import FormatError, MQIndexError
+from mqindex.files.paths import parent_of, size_of
 from mqindex.kafka import LogSegment
 from mqindex.kafka.log.batches import batch_columns
 from mqindex.kafka.partition.isolation import visible_to
@@ -99,7 +99,7 @@ class _LogReader(RangeReader):
                 if log is None or of.base_offset >= self.stop or end <= self.start:
                     continue
                 try:
-                    size = os.path.getsize(log)
+                    size = size_of(log)
                 except FileNotFoundError:
                     left_out(log, of.root, ".log")
                     continue
@@ -144,7 +144,7 @@ class _LogReader(RangeReader):
     @contextmanager
     def _isolated(self, segment: LogSegment, one: SegmentRange) -> Iterator[Iterator[npt.NDArray[Any]]]:
         """The batches of a range that a consumer of the isolation level gets."""
-        with visible_to(self.isolation, os.path.dirname(one.path)) as visible:
+        with visible_to(self.isolation, parent_of(one.path)) as visible:
             yield map(visible, self._arrays(segment, one))
 
     def _arrays(self, segment: LogSegment, one: SegmentRange) -> Iterator[npt.NDArray[Any]]:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from mqindex._words import plural
+from mqindex.files.paths import base_name, join, parent_of
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_files import holes
@@ -54,12 +55,12 @@ class _Slice:
     @property
     def path(self) -> str:
         """The queue's directory."""
-        return os.path.join(self.home, self.topic, str(self.queue_id))
+        return join(self.home, self.topic, str(self.queue_id))
 
     @property
     def ext_directory(self) -> str:
         """Where its extension files are, if there are any."""
-        return os.path.join(os.path.dirname(self.home), "consumequeue_ext", self.topic, str(self.queue_id))
+        return join(parent_of(self.home), "consumequeue_ext", self.topic, str(self.queue_id))
 
 
 class _QueueReader(RangeReader):
@@ -78,7 +79,7 @@ class _QueueReader(RangeReader):
             units = _unless_gone(partial(_batch_units if _is_batch(one.home) else _units, one), one.path, one.home)
             if units is not None:
                 if not len(units["phy_offset"]):
-                    left_out(os.path.join(one.path, ""), one.home)
+                    left_out(join(one.path, ""), one.home)
                 elif len(units["phy_offset"]) < one.stop - one.start and not _is_batch(one.home):
                     said = "%s: of the queue offsets %s to %s only %s units are left since the read was planned"
                     _LOG.warning(said, one.path, one.start, one.stop, len(units["phy_offset"]))
@@ -95,7 +96,7 @@ class _QueueReader(RangeReader):
             for topic, queue_id in names:
                 if self.topic not in (None, topic) or self.queue_id not in (None, queue_id):
                     continue
-                place = os.path.join(home, topic, str(queue_id))
+                place = join(home, topic, str(queue_id))
                 extents = _unless_gone(partial(look, place), place, home) or []
                 if extents:
                     low, high = max(self.start, extents[0].start), min(self.stop, extents[-1].stop)
@@ -112,7 +113,7 @@ def _tell_holes(directory: str, extents: Sequence[range], start: int, stop: int)
 
 
 def _is_batch(home: str) -> bool:
-    return os.path.basename(home) == BATCH_QUEUES
+    return base_name(home) == BATCH_QUEUES
 
 
 def _unless_gone(read: Callable[[], Result], directory: str, home: str) -> Result | None:
@@ -120,7 +121,7 @@ def _unless_gone(read: Callable[[], Result], directory: str, home: str) -> Resul
     try:
         return read_again(read)
     except FileNotFoundError:
-        left_out(os.path.join(directory, ""), home)
+        left_out(join(directory, ""), home)
         return None
 
 

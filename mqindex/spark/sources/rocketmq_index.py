@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from mqindex.errors import FileStateError
+from mqindex.files.paths import absolute
 from mqindex.rocketmq import IndexFile, IndexService
 from mqindex.rocketmq.index.compare import next_entry
 from mqindex.rocketmq.log.expiry import read_again
@@ -98,7 +99,7 @@ def _entry_ranges(file: IndexFile, root: str) -> Iterator[_EntryRange]:
     stop = next_entry(file)
     for start in range(1, stop, PARTITION_ENTRIES):
         end = min(start + PARTITION_ENTRIES, stop)
-        yield _EntryRange(os.path.abspath(file.path), file.hash_slot_num, file.index_num, start, end, root)
+        yield _EntryRange(absolute(file.path), file.hash_slot_num, file.index_num, start, end, root)
 
 
 class IndexSource(FileSource):

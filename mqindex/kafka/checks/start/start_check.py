@@ -18,6 +18,7 @@ from typing import Final
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk, lock
+from mqindex.files.paths import base_name, join, parent_of, size_of
 from mqindex.files.rights import is_shut, rights
 from mqindex.kafka import catalogue
 from mqindex.kafka.brokers import AFTER_RAFT, CHECKPOINT_STOPS, NUMBER_STOPS, RAFT, STRAY_STOPS, TOPIC_IDS, follows
@@ -76,7 +77,7 @@ class StartFiles:
 
 def look_at_start(found: Survey) -> StartFiles:
     """A task: look at the names and the small files; nothing is written, no lock is taken."""
-    held = lock.holder(os.path.join(found.log_dir, ".lock"))
+    held = lock.holder(join(found.log_dir, ".lock"))
     look = StartFiles(held, lock.program(held.pid))
     if not found.single:
         _look_at_directories(found, look)
@@ -125,8 +126,8 @@ def _look_at_directories(found: Survey, look: StartFiles) -> None:
 def look_at_duplicates(partitions: Iterable[PartitionDirectory], look: StartFiles) -> None:
     """`partitions`: those of all log dirs of a broker."""
     for path, other in duplicate_directories(partitions):
-        beside = os.path.dirname(path) == os.path.dirname(other)
-        reason = f"the partition has the directory {os.path.basename(other) if beside else other} too"
+        beside = parent_of(path) == parent_of(other)
+        reason = f"the partition has the directory {base_name(other) if beside else other} too"
         brokers = "every"
         if path.endswith("-future") and not other.endswith("-future"):
             brokers = "every but 3.9 with ZooKeeper"  # 3.9.1 and 3.9.2 with it stay up, and leave both
@@ -135,7 +136,7 @@ def look_at_duplicates(partitions: Iterable[PartitionDirectory], look: StartFile
 
 
 def _look_at_properties(found: Survey, look: StartFiles) -> None:
-    path = os.path.join(found.root, "meta.properties")
+    path = join(found.root, "meta.properties")
     try:
         reason = wrong_property(path)
     except FileNotFoundError:
@@ -175,7 +176,7 @@ def _look_without_properties(found: Survey, path: str, look: StartFiles) -> None
 
 def _is_copy(found: Survey) -> bool:
     """Whether a directory is a copy of partitions, and no broker's: each makes checkpoints when it starts."""
-    return not any(disk.is_there(os.path.join(found.root, name)) for name in (*_CHECKPOINTS, *_OF_RAFT))
+    return not any(disk.is_there(join(found.root, name)) for name in (*_CHECKPOINTS, *_OF_RAFT))
 
 
 def _uses_raft(found: Survey) -> bool | None:
@@ -185,12 +186,12 @@ def _uses_raft(found: Survey) -> bool | None:
         return False
     if broker.does(AFTER_RAFT):
         return True
-    return any(disk.is_there(os.path.join(found.root, name)) for name in _OF_RAFT) or None
+    return any(disk.is_there(join(found.root, name)) for name in _OF_RAFT) or None
 
 
 def _look_at_checkpoints(found: Survey, look: StartFiles) -> None:
     for name, (consequence, effect) in _CHECKPOINTS.items():
-        path = os.path.join(found.log_dir, name)
+        path = join(found.log_dir, name)
         try:
             offsets = read_offsets(path)
         except CorruptIndexError as error:
@@ -218,11 +219,11 @@ def _look_at_partition(files: PartitionFiles, look: StartFiles) -> bytes | None:
     path = files.directory
     look.deletes += [*files.leftovers, *files.orphans]
     for stray in (*files.skipped, *files.leftovers):
-        name = os.path.basename(stray)
+        name = base_name(stray)
         if name.endswith(_NUMBERED) and not _is_long(name.partition(".")[0]):
             look.stop(catalogue.STRAY_SEGMENT_FILE, stray, "a segment's extension without an offset before it")
     for segment in files.segments:
-        if os.path.getsize(segment.log) > MAX_LOG_SIZE:
+        if size_of(segment.log) > MAX_LOG_SIZE:
             reason = f"longer than {MAX_LOG_SIZE} bytes"
             look.obstacles.append(Obstacle(segment.log, reason))  # verify finds it anyway, and so the next one
     try:
@@ -276,7 +277,7 @@ def _is_long(text: str) -> bool:
 
 
 def _metadata_of(partition: str) -> str:
-    return os.path.join(partition, "partition.metadata")
+    return join(partition, "partition.metadata")
 
 
 def _compare_ids(topic: str, found: list[tuple[str, bytes]], look: StartFiles) -> None:

@@ -8,7 +8,6 @@ each split of the log with records of batch queues ──▶ compare_batches: it
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from mqindex._rules import Broker
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
+from mqindex.files.paths import join
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
@@ -238,7 +238,7 @@ class _Compared:
         self._last = -1
         if name in check.present:
             with suppress(FileNotFoundError):  # its topic was deleted meanwhile
-                self._queue = BatchConsumeQueue.open(os.path.join(check.directory, name[0], str(name[1])))
+                self._queue = BatchConsumeQueue.open(join(check.directory, name[0], str(name[1])))
                 _, end = self._queue.bounds()
                 for _, rows in self._queue.blocks(end - 1, end):
                     self._last = int(rows["phy_offset"][-1])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mqindex._words import plural
 from mqindex.engines import Engine
+from mqindex.files.paths import join
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.queues.batch_queue_check import (
@@ -60,7 +60,7 @@ def _compared(
     found, damaged = walked.survey, lost_stretches(walked)
     directory, low, high = found.options.batch_consume_queue, found.min_phy_offset, walked.end
     borders = tuple((start, stop) for _, start, stop in ranges)
-    paths = [os.path.join(directory, topic, str(queue_id)) for topic, queue_id in present]
+    paths = [join(directory, topic, str(queue_id)) for topic, queue_id in present]
     rules = found.queues.batch_file_size, found.next_broker
     looks = [BatchLook(*one, low, high, damaged, borders, *rules) for one in zip(present, paths, strict=True)]
     looked = engine.map(look_at_batches, looks, name="look at the batch queues")
@@ -107,7 +107,7 @@ def judge_batches(
 
 def _judged(walked: Walked, looked: BatchLooked, runs: Sequence[BatchRun], end: int) -> CheckedQueue:
     options = walked.survey.options
-    path = os.path.join(options.batch_consume_queue, looked.name[0], str(looked.name[1]))
+    path = join(options.batch_consume_queue, looked.name[0], str(looked.name[1]))
     units, faults, oddities = put_together(runs)
     if not looked.in_order:  # nothing else was compared
         faults = Faults()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from mqindex._native.consume_queue import check_units, decode_units
 from mqindex._rules import Broker
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
+from mqindex.files.paths import size_of
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
@@ -117,7 +117,7 @@ def _stray(one: Skipped, loaded: Loaded) -> Finding:
 
 
 def _wrong_length(file: LogFile, file_size: int) -> Iterator[Finding]:
-    size = os.path.getsize(file.path)
+    size = size_of(file.path)
     if size != file_size:
         yield catalogue.QUEUE_SIZE.finding(file.path, expected=file_size, got=size)
     elif file.start % file_size:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.errors import FormatError
+from mqindex.files.paths import join, parent_of
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.brokers import BATCH_QUEUES, follows
@@ -151,7 +151,7 @@ def _list_queues(options: StoreOptions) -> _Listed:
     directory, batches = options.consume_queue, options.batch_consume_queue
     queues, skipped = list_queues(directory)
     if is_rocksdb(directory):  # a broker may write its queues twice, into one directory
-        skipped = [one for one in skipped if os.path.dirname(one.path) != directory]
+        skipped = [one for one in skipped if parent_of(one.path) != directory]
     strays = tuple(catalogue.STRAY_FILE.finding(one.path) for one in skipped)
     return _Listed(tuple(queues), strays, tuple(list_queues(batches)[0]))
 
@@ -163,7 +163,7 @@ def _check(
     return QueueCheck(
         topic=name[0],
         queue_id=name[1],
-        path=os.path.join(found.options.consume_queue, name[0], str(name[1])),
+        path=join(found.options.consume_queue, name[0], str(name[1])),
         ranges=expected.places if expected else (),
         low=found.min_phy_offset,
         high=walked.end,
@@ -180,7 +180,7 @@ def _judged(found: Survey, looked: ReadQueue, expected: ExpectedUnits | None, en
     """`end`: where the log's frames end by now."""
     written = looked.reach < end  # units beyond the end that was fixed are of messages written since
     findings = [one for one in looked.findings if not (written and one.kind == catalogue.QUEUE_BEYOND_LOG.name)]
-    path = os.path.join(found.options.consume_queue, looked.topic, str(looked.queue_id))
+    path = join(found.options.consume_queue, looked.topic, str(looked.queue_id))
     if expected is not None:
         findings += expected.findings(path)
     spoilt = any(map(spoils, findings))
@@ -210,7 +210,7 @@ def _missing(
         return [catalogue.QUEUES_MISSING.finding(root, expected=expected, got="none")]
     return [
         catalogue.QUEUE_MISSING.finding(
-            os.path.join(root, topic, str(queue_id)), expected=plural(units[topic, queue_id], "unit"), got="none"
+            join(root, topic, str(queue_id)), expected=plural(units[topic, queue_id], "unit"), got="none"
         )
         for topic, queue_id in missing
     ]
@@ -220,7 +220,7 @@ def _of_deleted(found: Survey, all_expected: dict[QueueName, ExpectedUnits], del
     units = Counter[str]()
     for (topic, _), expected in all_expected.items():
         units[topic] += expected.units
-    paths = {topic: os.path.join(found.options.consume_queue, topic) for topic in sorted(deleted)}
+    paths = {topic: join(found.options.consume_queue, topic) for topic in sorted(deleted)}
     return [
         catalogue.TOPIC_DELETED.finding(path, expected="a topic that is listed", got=plural(units[topic], "message"))
         for topic, path in paths.items()
@@ -269,7 +269,7 @@ def deleted_topics(looked: WithoutQueues) -> frozenset[str]:
     options = looked.options
     if options.given(MULTI_DISPATCH) or config_in_rocksdb(options) is not None:
         return frozenset()
-    table = read_topic_table(os.path.join(options.root, "config"))
+    table = read_topic_table(join(options.root, "config"))
     if table is None or not table.topics & looked.others:
         return frozenset()
     gone = {topic: at for topic, at in looked.first.items() if topic not in table.topics}

@@ -11,7 +11,6 @@ units ──▶ UnitLines ──▶ each at the next place of its queue, as expe
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import UnitLines, compare_units, decode_units, group_units
 from mqindex.errors import MQIndexError
+from mqindex.files.paths import join
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT, copy_rows
@@ -212,7 +212,7 @@ class _Queue(UnitPlaces):
         super().__init__(file_size, before)
         self._run = QueueRun(*name, follows=before is not None)
         usable = name_problem(*name) is None
-        self._files = queue_files(os.path.join(directory, name[0], str(name[1])), QUEUE_UNIT_SIZE)[0] if usable else []
+        self._files = queue_files(join(directory, name[0], str(name[1])), QUEUE_UNIT_SIZE)[0] if usable else []
         self._starts = np.array([file.start // QUEUE_UNIT_SIZE for file in self._files], np.int64)
         self._ext = ext
         self.line = -1  # its number among the lines, while it has one

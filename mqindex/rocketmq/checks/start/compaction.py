@@ -49,16 +49,16 @@ def compaction_not_compared(found: Survey) -> Finding | None:
 
 def compaction_faults(options: StoreOptions) -> Iterator[CompactionFault]:
     """What keeps such a broker from starting, or may."""
-    home = os.path.join(options.root, "compaction")
-    for topic in sorted(subdirectories(os.path.join(home, _LOG))):
+    home = join(options.root, "compaction")
+    for topic in sorted(subdirectories(join(home, _LOG))):
         for path in sorted(subdirectories(topic)):
             number = kinds.parsed_queue_id(os.path.basename(path))
             if number is None:
-                expected, got, remedy = "the number of a queue", os.path.basename(path), "move it elsewhere"
+                expected, got, remedy = "the number of a queue", base_name(path), "move it elsewhere"
                 stray = catalogue.COMPACTION_STRAY.finding(path, expected=expected, got=got, remedy=remedy)
                 yield CompactionFault(path, "a directory not named by a queue's number", True, False, stray)
                 continue
-            queue = os.path.join(home, _QUEUES, os.path.basename(topic), str(number))
+            queue = join(home, _QUEUES, base_name(topic), str(number))
             if os.path.isdir(queue):
                 yield from _faults(path, queue)
 
@@ -87,7 +87,7 @@ def _remedy(stray: Entry, log: Sequence[Entry], units: Sequence[Entry], queue: s
     replaced = {one.name.removesuffix(_REPLACED) for one in log if _is_stray(one)}
     if not stray.name.endswith(_REPLACED):
         return "move it elsewhere"
-    if kept == known and not _files(os.path.join(queue, "compacting")):
+    if kept == known and not _files(join(queue, "compacting")):
         return "delete it; a compaction that has ended has replaced it"
     if known == kept | replaced and not kept & replaced:
         return f"a compaction has not ended: name it {stray.name.removesuffix(_REPLACED)} again"

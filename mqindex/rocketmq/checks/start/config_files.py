@@ -9,7 +9,6 @@ Source: RocketMQ 4.9.3 and 5.5.0 `ConfigManager.load`, `loadBak`, `BrokerControl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
@@ -18,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from mqindex._rules import Rule, numbers_of
 from mqindex.errors import FormatError
 from mqindex.files import disk
+from mqindex.files.paths import base_name, join
 from mqindex.health import Text
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
@@ -79,7 +79,7 @@ def config_findings(path: str) -> Iterator[Finding]:
         kind = catalogue.SIDE_FILE_INVALID
     else:
         kind = catalogue.SIDE_FILE_HAS_BACKUP if backup.problem is None else catalogue.SIDE_FILES_INVALID
-    said, start = backup.problem or f"{os.path.basename(path)}.bak", _start(_refused(path, main, backup))
+    said, start = backup.problem or f"{base_name(path)}.bak", _start(_refused(path, main, backup))
     taken = Rule("", main.refused[0].until, main.refused[-1].since, "") if main.refused else EVERY
     who = f"brokers {taken.brokers}" if taken.thresholds else "brokers"
     yield kind.finding(path, None, main.field, main.expected, main.problem, backup=said, start=start, who=who)
@@ -93,7 +93,7 @@ def refusals(path: str) -> Iterator[tuple[Rule, str]]:
 
 
 def _refused(path: str, main: _Content, backup: _Content) -> list[Rule]:
-    since = _FILES[os.path.basename(path)].since
+    since = _FILES[base_name(path)].since
     if since is None or not backup.loaded:
         return []
     both = product(main.refused if main.loaded else (EVERY,), backup.refused)
@@ -117,12 +117,12 @@ def no_config_directory(config: str) -> Finding | None:
 
 def is_there(config: str, name: str) -> bool:
     """Whether there is the file or its `.bak`, whatever it holds."""
-    return any(one.problem != "missing" for one in _contents(os.path.join(config, name)))
+    return any(one.problem != "missing" for one in _contents(join(config, name)))
 
 
 def _contents(path: str) -> tuple[_Content, _Content]:
     """Of the file and of its `.bak`."""
-    file = _FILES[os.path.basename(path)]
+    file = _FILES[base_name(path)]
     return _content(path, file), _content(f"{path}.bak", file)
 
 

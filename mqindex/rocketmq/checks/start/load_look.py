@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mqindex._words import plural
+from mqindex.files.paths import base_name, parent_of
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.brokers import BATCH_QUEUES, BLANK_ENDS_STOP, EMPTY_FILES_STOP
 from mqindex.rocketmq.checks.start import start_files
@@ -176,4 +177,4 @@ class LoadLook(StartLook):
 
 
 def _topic_of(path: str) -> str:
-    return os.path.basename(os.path.dirname(path))
+    return base_name(parent_of(path))

@@ -9,12 +9,12 @@ Source: RocketMQ `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`, `Co
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from mqindex._rules import Broker
 from mqindex.errors import MQIndexError
+from mqindex.files.paths import join
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.brokers import (
     CONFIRMED_DISPATCHED,
@@ -119,7 +119,7 @@ def _passes(broker: Broker) -> tuple[str, ...]:
 
 def _goes_otherwise(found: Survey) -> bool:
     options = found.options
-    homes = (options.consume_queue, os.path.join(options.root, "consumequeue_rocksdb"))
+    homes = (options.consume_queue, join(options.root, "consumequeue_rocksdb"))
     return found.queues.rocksdb is not None or any(map(is_rocksdb, homes)) or any(map(options.value, _OTHERWISE))
 
 

@@ -6,11 +6,11 @@ Only that one does not open is: CURRENT names the MANIFEST that is read first. S
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from mqindex.files import disk
+from mqindex.files.paths import join
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.kinds import is_rocksdb
@@ -51,7 +51,7 @@ def _fault(home: str) -> RocksDBFault:
     except OSError:
         return RocksDBFault(home, _NOT_READ, None, None)
     if manifest is None:
-        return _without(os.path.join(home, "CURRENT"), "a RocksDB database lacks it", None, "names the MANIFEST")
+        return _without(join(home, "CURRENT"), "a RocksDB database lacks it", None, "names the MANIFEST")
     if gone:
         return _without(manifest, "CURRENT names it, and it is missing", True, "CURRENT names")
     return RocksDBFault(home, _NOT_READ, None, None)

@@ -8,12 +8,12 @@ Source: RocketMQ `MappedFileQueue.doLoad`, `DefaultMessageStore.load`, `IndexSer
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
 
 from mqindex._words import plural
+from mqindex.files.paths import join, parent_of
 from mqindex.files.reading.regular import reading
 from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding
@@ -190,7 +190,7 @@ class _Look(LoadLook):
 
     def _require_offset(self, checkpoint: Checkpoint) -> None:
         """A broker from 5.5 on that is set to begin at its checkpoint's offset does not start without one."""
-        path, none = os.path.join(self._options.root, "checkpoint"), catalogue.CHECKPOINT_NO_OFFSET
+        path, none = join(self._options.root, "checkpoint"), catalogue.CHECKPOINT_NO_OFFSET
         if not needs_offset(self._found, checkpoint):
             return
         if self._stop_where(RECOVERS_FROM_OFFSET, path, "no logicsPhysicalOffset for enableAcceleratedRecovery"):
@@ -258,14 +258,14 @@ class _Look(LoadLook):
                 self._findings.append(no_file)
             else:
                 self._findings.append(checkpoint_is_directory(one.path))
-        no_directory = no_config_directory(os.path.join(self._options.root, "config"))
+        no_directory = no_config_directory(join(self._options.root, "config"))
         if no_directory is not None:
             self._findings.append(no_directory)
         for name in CONFIG_FILES:
             self._at_config(name)
 
     def _at_config(self, name: str) -> None:
-        path = os.path.join(self._options.root, "config", name)
+        path = join(self._options.root, "config", name)
         stops = [self._stop_where(who, path, reason) for who, reason in refusals(path)]
         if any(stops):
             self._findings += config_findings(path)
@@ -301,7 +301,7 @@ class _Look(LoadLook):
 
     def at_owners(self) -> None:
         """A broker opens every file to write. It runs as the owner of its newest log file, unless that is root."""
-        logs = [one for one in self._files if os.path.dirname(one.path) in self._options.commitlog]
+        logs = [one for one in self._files if parent_of(one.path) in self._options.commitlog]
         owner = max(logs, key=lambda one: one.name).status if logs else None
         shut = [one for one in self._files if owner and one.status and is_shut(one.status, owner)]
         if owner is None or not shut or shut[0].status is None:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from mqindex._native.commit_log import scan_at
 from mqindex._native.consume_queue import check_units
 from mqindex.errors import MQIndexError
+from mqindex.files.paths import join
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
@@ -104,7 +105,7 @@ def index_header(path: str) -> layout.IndexHeader:
 def checkpoint_of(root: str) -> Checkpoint:
     """All 0 where it cannot be read, as for a broker that finds none."""
     try:
-        return Checkpoint.read(os.path.join(root, "checkpoint")) or Checkpoint()
+        return Checkpoint.read(join(root, "checkpoint")) or Checkpoint()
     except OSError:
         return Checkpoint()
 

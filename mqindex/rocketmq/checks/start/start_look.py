@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from mqindex._rules import Rule
 from mqindex.files import lock
+from mqindex.files.paths import join
 from mqindex.report import Finding, Obstacle, Start
 from mqindex.rocketmq.checks.start.recovery import NOT_KNOWN, Recovery, recoveries
 from mqindex.rocketmq.checks.start.start_files import Entry
@@ -28,7 +28,7 @@ class StartLook:
         self._found, self._options = found, found.options
         self._reads = recoveries(found) or NOT_KNOWN if reads is None else reads
         self._broker = found.next_broker
-        self._lock = lock.holder(os.path.join(found.options.root, "lock"))
+        self._lock = lock.holder(join(found.options.root, "lock"))
         self._running = self._lock.state == "held" and not found.held
         self._obstacles: list[Obstacle] = []
         self._stops: list[bool | None] = []  # of each obstacle, whether it stops this broker; None: not known

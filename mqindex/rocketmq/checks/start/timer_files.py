@@ -6,13 +6,13 @@ Each delay is in the wheel, one slot a second or less, and in the timer log. Sou
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from mqindex._words import plural
 from mqindex.files import disk
+from mqindex.files.paths import join
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, kinds
 from mqindex.rocketmq.checks.start.config_files import no_config_directory
@@ -39,11 +39,11 @@ def timers_are_on(options: StoreOptions) -> bool:
 
 def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
     """What keeps such a broker from starting."""
-    config = os.path.join(options.root, "config")
+    config = join(options.root, "config")
     no_directory = no_config_directory(config)
     if no_directory is not None:  # it makes a file there
         yield TimerFault(config, f"{no_directory.got}, not a directory", None, no_directory)
-    checkpoint = os.path.join(config, "timercheck")
+    checkpoint = join(config, "timercheck")
     if disk.is_directory(checkpoint):
         yield TimerFault(checkpoint, NO_FILE, None, not_a_file(checkpoint))
     for one in _wheels(options):
@@ -53,7 +53,7 @@ def timer_faults(options: StoreOptions) -> Iterator[TimerFault]:
         elif one.size not in (0, _WHEEL_SIZE):
             finding = catalogue.TIMER_WHEEL_LENGTH.finding(one.path, expected=_WHEEL_SIZE, got=one.size)
             yield TimerFault(one.path, _length(one, _WHEEL_SIZE), None, finding)
-    entries = listed([os.path.join(options.root, "timerlog")])
+    entries = listed([join(options.root, "timerlog")])
     known = options.known(TIMER_LOG_FILE_SIZE) or log_file_size(entries)
     for at, one in enumerate(entries):
         if one.directory or (one.size == 0 and at == len(entries) - 1):  # deleted or passed over

@@ -18,6 +18,7 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.few_threads import started
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.paths import join, parent_of, size_of
 from mqindex.files.results.staging import scratch
 from mqindex.files.results.whole_file import appearing
 from mqindex.files.tmpfile import link_into_place, open_nameless
@@ -213,7 +214,7 @@ class LogWriter(Closable):
                 "the offsets of a log end at 2^63", expected=2**63 - 1 - self.file_size, got=self._start
             )
         directory = self._directory_of(self._start)
-        path = os.path.join(directory, name_at(self._start))
+        path = join(directory, name_at(self._start))
         if not self._place_spare(path):
             disk.make_directories(directory, inherit=True)
             self._unsynced = directory  # a writer to the file syncs the directory first
@@ -228,7 +229,7 @@ class LogWriter(Closable):
     def _place_spare(self, path: str) -> bool:
         """Give the file that was made beforehand its name, which the next sync brings to the disk first."""
         placed = False
-        if self._spare is not None and self._spare.directory == os.path.dirname(path):
+        if self._spare is not None and self._spare.directory == parent_of(path):
             names = disk.open_directory(self._spare.directory)
             self.group.switch_to(names)
             placed = self._spare.place(path)
@@ -248,10 +249,10 @@ _PLENTY = 4  # files of free space
 
 def create_log_file(path: str, size: int) -> None:
     """Make a file of zeros that takes no space yet; all but its name is on the disk."""
-    if disk.exists(path) and (not stat.S_ISREG(os.lstat(path).st_mode) or os.path.getsize(path) > 0):
+    if disk.exists(path) and (not stat.S_ISREG(os.lstat(path).st_mode) or size_of(path) > 0):
         raise FileStateError("something is already in the place of the log's next file", path=path)
-    directory = os.path.dirname(path)
-    with scratch(os.path.dirname(directory)) as place, appearing(path, like=directory, aside=place) as fd:
+    directory = parent_of(path)
+    with scratch(parent_of(directory)) as place, appearing(path, like=directory, aside=place) as fd:
         disk.resize(fd, size)
         disk.sync(fd)
 

@@ -14,6 +14,7 @@ from typing import IO
 from mqindex._native.consume_queue import decode_units
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
+from mqindex.files.paths import join
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.commit_log import CommitLog
@@ -32,12 +33,12 @@ def seen_delays(options: StoreOptions, unread: list[OSError]) -> dict[int, int]:
 
     `unread` gets the error of a file that could not be read.
     """
-    home = os.path.join(options.consume_queue, SCHEDULE_TOPIC)
+    home = join(options.consume_queue, SCHEDULE_TOPIC)
     if not disk.is_directory(home):
         return {}
     try:
         with CommitLog.as_set(options) as log:
-            seen = {level: _delay(os.path.join(home, str(level - 1)), level, log) for level in _levels(home)}
+            seen = {level: _delay(join(home, str(level - 1)), level, log) for level in _levels(home)}
     except MQIndexError:
         return {}
     except OSError as error:
@@ -61,7 +62,7 @@ def delay_levels(seen: Mapping[int, int]) -> tuple[int, ...]:
 
 def _levels(home: str) -> list[int]:
     """The levels that have a queue: messages of level n wait in queue n - 1."""
-    return [level for level in range(1, _MOST_LEVELS + 1) if disk.is_directory(os.path.join(home, str(level - 1)))]
+    return [level for level in range(1, _MOST_LEVELS + 1) if disk.is_directory(join(home, str(level - 1)))]
 
 
 def _delay(directory: str, level: int, log: CommitLog) -> int | None:

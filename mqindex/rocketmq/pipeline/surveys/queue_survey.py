@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -121,7 +120,7 @@ def queues_elsewhere(rocksdb: str) -> Finding:
 
 def _length(options: StoreOptions, setting: Setting[int], directory: str, unit: int, batch: bool = False) -> FileLength:
     """The length that is set, else the one that most files of queues below `directory` have, else the default."""
-    possible = [size for size in map(os.path.getsize, queue_file_paths(directory)) if size and size % unit == 0]
+    possible = [size for size in map(size_of, queue_file_paths(directory)) if size and size % unit == 0]
     sizes = Counter(size for size in possible if size >= (setting.least or 1))
     usual = max(sizes, key=lambda size: (sizes[size], size == setting.default, size), default=None)
     known = options.reported(setting) or (None if usual is None else Value(usual, _USUAL))

@@ -18,6 +18,7 @@ import numpy as np
 from mqindex._rules import Broker, Rule, numbers_of
 from mqindex.errors import MQIndexError, was_cut
 from mqindex.files import disk
+from mqindex.files.paths import base_name, join
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Value
 from mqindex.rocketmq.brokers import (
@@ -38,6 +39,7 @@ from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.body import INNER_BATCH
 from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogSpan, Tags
+from mqindex.rocketmq.log.log_files import probable_end
 from mqindex.rocketmq.log.log_scan import first_frame
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig
 from mqindex.rocketmq.options import StoreOptions
@@ -154,10 +156,10 @@ def _newest(
         source = "inferred from the properties of the newest messages"
         return InferredVersion(Broker(max(begin, least), end), Value("5.0 or 5.1" if least else "before 5.2", source))
     if shown is not None and not shown[0]:
-        source = f"inferred from {os.path.basename(shown[1])}"
+        source = f"inferred from {base_name(shown[1])}"
         return InferredVersion(Broker(least, tags), Value("5.0 to 5.3" if least else "before 5.4", source))
     if shown is not None or least >= tags:
-        source = f"inferred from {os.path.basename(shown[1]) if shown else f'{trace}/'}"
+        source = f"inferred from {base_name(shown[1]) if shown else f'{trace}/'}"
         return InferredVersion(Broker(max(least, tags)), Value("5.4 or newer", source))
     if least:
         source = f"inferred from {trace}; the rules before 5.4 are applied"
@@ -167,7 +169,7 @@ def _newest(
 
 def _trace_of_5(root: str, traces: LogTraces, topics: Mapping[str, TopicConfig]) -> tuple[str, Rule] | None:
     """What shows the newest broker from 5.0 on, and the rule by which that left it in the store."""
-    found = [(name, rule) for name, rule in _TRACES.items() if disk.is_there(os.path.join(root, name))]
+    found = [(name, rule) for name, rule in _TRACES.items() if disk.is_there(join(root, name))]
     if found:
         return max(found, key=lambda one: numbers_of(str(one[1].since)))
     if traces.since_5_1 or traces.batch_topics:
@@ -190,15 +192,16 @@ def log_traces(spans: Sequence[LogSpan]) -> LogTraces:
 
 
 def _traces(log: MappedFile, span: LogSpan) -> LogTraces:
-    stop = min(span.stop, span.file_start + log.size)
-    at = first_frame(log.map, span.file_start, max(span.file_start, stop - _SAMPLE_BYTES), stop)
+    stop = span.file_start + min(span.stop - span.file_start, log.size, probable_end(span.path))
+    at = first_frame(log, span.file_start, max(span.file_start, stop - _SAMPLE_BYTES), stop)
     if at < 0:
         return LogTraces()
     separated = unseparated = 0
     since_5_1 = False
     batch_topics: set[str] = set()
-    data = np.frombuffer(memoryview(log.map), np.uint8)
-    for made in column_scanner(log.map, span.file_start, at, stop, _COLUMNS, check_crc=True):
+    window = log.window(at - span.file_start, stop - span.file_start)
+    data = np.frombuffer(memoryview(window), np.uint8)
+    for made in column_scanner(window, span.file_start, at, stop, _COLUMNS, check_crc=True):
         batch = as_columns(*made)
         begin = batch["phy_offset"] - span.file_start
         last = data[begin + batch["size"] - 1]  # properties end a frame; 0 is the length of none

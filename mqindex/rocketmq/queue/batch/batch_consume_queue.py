@@ -16,6 +16,7 @@ from mqindex.columns.numbers import Time
 from mqindex.errors import MQIndexError, path_of
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.paths import join
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -301,7 +302,7 @@ def batch_queue_end(home: str, topic: str, queue_id: int) -> int | None:
     if name_problem(topic, queue_id):
         return None
     try:
-        with BatchConsumeQueue.open(os.path.join(home, topic, str(queue_id))) as queue:
+        with BatchConsumeQueue.open(join(home, topic, str(queue_id))) as queue:
             return queue.max_offset_in_queue
     except (MQIndexError, OSError):
         return None

@@ -1,0 +1,116 @@
+"""A file elsewhere in memory: what a window asked for is there, and everything else is an error."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Final
+
+import numpy as np
+
+from mqindex._native.guard import Mapping
+from mqindex.errors import FileStateError, TruncatedFileError
+from mqindex.files.few_threads import for_each
+from mqindex.files.fork_lock import new_lock
+from mqindex.files.places.place import Place
+from mqindex.files.places.storage import Stat
+from mqindex.files.reading.mapped_file import MappedFile
+
+AT_ONCE: Final = 16  # requests in flight
+_BLOCK: Final = 256 << 10  # bytes that are read or not: a map has room for 65 530 changes between the two
+_REQUEST = 8 << 20  # bytes of one request
+
+
+class RemoteFile(MappedFile):
+    """A file of a `Place`. Safe for use by several threads, but for `release`.
+
+    Its address range is that of a file without bytes; a window puts memory there, with what was read.
+    """
+
+    step = 32 << 20
+
+    def __init__(self, place: Place) -> None:
+        found = require_file(place)
+        super().__init__(place, found.size, False)
+        self._place, self._found = place, found
+        self._there = np.zeros(-(-found.size // _BLOCK), np.bool_)
+        self._lock = new_lock()
+
+    def window(self, start: int, stop: int) -> memoryview:
+        """See `MappedFile.window`. It ends where the readable bytes end."""
+        mapped = self.map
+        first, last = max(start, 0) // _BLOCK, -(-min(stop, self.size) // _BLOCK)
+        with self._lock:
+            missing = np.flatnonzero(~self._there[first:last]) + first
+            if len(missing):
+                self._fill(mapped, missing)
+            absent = np.flatnonzero(~self._there[last:])
+            end = last + int(absent[0]) if len(absent) else len(self._there)
+        return memoryview(mapped)[: min(end * _BLOCK, self.size)]
+
+    def _fill(self, mapped: Mapping, missing: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        ends = np.flatnonzero(np.diff(missing) > 1)
+        firsts, lasts = missing[np.r_[0, ends + 1]], missing[np.r_[ends, len(missing) - 1]]
+        ranges: list[tuple[int, memoryview]] = []
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+            start, stop = first * _BLOCK, min((last + 1) * _BLOCK, self.size)
+            memory = mapped.fill(start, stop)
+            ranges += [(at, memory[at - start : at - start + _REQUEST]) for at in range(start, stop, _REQUEST)]
+
+        def read(one: tuple[int, memoryview]) -> None:
+            at, target = one
+            target[:] = self._place.read(at, at + len(target))
+
+        for_each(read, ranges, AT_ONCE)
+        self._require_same()
+        self._there[missing] = True
+
+    def release(self, stop: int) -> None:
+        """See `MappedFile.release`."""
+        mapped, blocks = self.map, min(stop, self.size) // _BLOCK
+        with self._lock:
+            there = np.flatnonzero(self._there[:blocks])
+            if len(there):
+                self._there[:blocks] = False
+                mapped.hide(int(there[0]) * _BLOCK, blocks * _BLOCK)
+
+    def read(self, start: int, stop: int) -> bytes:
+        """The bytes [start, stop)."""
+        return bytes(self.window(start, stop)[start:stop])
+
+    def _require_same(self) -> None:
+        require_same(self._place, self._found)
+
+    def require_whole(self) -> None:
+        """What was read is known to be of one file; see `window`."""
+
+    def populate(self, stop: int | None = None) -> None:
+        """Read the file up to byte `stop`; None: all of it."""
+        self.window(0, self.size if stop is None else stop)
+
+    def _advise(self, advice: int | None, start: int = 0, length: int | None = None) -> None:
+        """No disk is behind it."""
+
+
+def require_file(place: Place) -> Stat:
+    """What is known of a file; one that is empty is refused, as a mapping of it would be."""
+    found = place.stat()
+    if found.directory:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place)
+    if found.size == 0:
+        raise TruncatedFileError("the file is empty", path=place, expected="1 byte or more", got=0)
+    return found
+
+
+def require_same(place: Place, found: Stat) -> None:
+    """`FileStateError` where another file is there now."""
+    now = place.stat()
+    if now != found:
+        raise FileStateError(
+            "the file was replaced while it was read", path=place, expected=_said(found), got=_said(now),
+            hint="open it again",
+        )  # fmt: skip
+
+
+def _said(found: Stat) -> str:
+    return ", ".join((f"{found.size} bytes", *found.version))
