@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from mqindex.engines.engine import Cluster, Engine
 from mqindex.errors import FileStateError
-from mqindex.files.paths import base_name, join, parent_of
+from mqindex.files.places.place import Place
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -57,7 +57,13 @@ class SeeingEngine:
 
 
 def require_seen(engine: Cluster, paths: Sequence[str]) -> Engine:
-    """Ask every machine; an engine whose tasks see the paths as the others do. What is nowhere, no task must see."""
+    """Ask every machine; an engine whose tasks see the paths as the others do. What is nowhere, no task must see.
+
+    What is elsewhere, all machines see alike.
+    """
+    paths = [path for path in paths if not isinstance(path, Place)]
+    if not paths:
+        return engine
     looks = engine.looks()
     if not looks:
         return engine
@@ -72,7 +78,7 @@ def require_seen(engine: Cluster, paths: Sequence[str]) -> Engine:
 
 def require_made(engine: SeeingEngine, paths: Sequence[str]) -> SeeingEngine:
     """Ask every machine; an engine whose tasks also see what was just made in some directories."""
-    made = {parent_of(path): [base_name(path)] for path in paths}
+    made = {os.path.dirname(path): [os.path.basename(path)] for path in paths}
     return _asked(SeeingEngine(engine.engine, {**engine.known, **made}))
 
 
@@ -130,4 +136,4 @@ def _names(path: str) -> list[str] | None:
 
 def _is_seen(path: str, names: Sequence[str]) -> bool:
     """Whether one of the names is in a directory: a broker may add and delete some meanwhile."""
-    return any(os.path.lexists(join(path, name)) for name in names) if names else os.path.exists(path)
+    return any(os.path.lexists(os.path.join(path, name)) for name in names) if names else os.path.exists(path)

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory, leads_to_file
-from mqindex.files.paths import absolute, base_name, join, parent_of
+from mqindex.files.paths import absolute, base_name, join, parent_of, scan
 from mqindex.files.reading.regular import reading
 from mqindex.kafka.layout import IndexKind
 
@@ -150,7 +150,7 @@ def is_brokers(log_dir: str) -> bool:
 
 def directories_in(root: str | os.PathLike[str]) -> list[str]:
     """The paths of the directories in one."""
-    with os.scandir(os.fspath(root)) as entries:
+    with scan(os.fspath(root)) as entries:
         return [entry.path for entry in entries if leads_to_directory(entry)]
 
 
@@ -158,7 +158,7 @@ def files_in(root: str) -> tuple[set[str], list[str]]:
     """The names of files, and sorted those of other things."""
     files: set[str] = set()
     others: set[str] = set()
-    with os.scandir(root) as entries:
+    with scan(root) as entries:
         for entry in entries:
             (files if leads_to_file(entry) else others).add(entry.name)
     return files, sorted(others)

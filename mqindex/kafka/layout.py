@@ -120,6 +120,7 @@ import numpy as np
 
 from mqindex._native.numbers import int64, whole_number
 from mqindex.errors import BadMagicError, path_of
+from mqindex.files import disk
 from mqindex.files.paths import base_name
 
 MAX_INDEX_SIZE: Final = 10_485_760
@@ -177,7 +178,7 @@ def require_file(path: str | os.PathLike[str], ending: str, name: str = "path") 
     `name`: the argument's.
     """
     where = path_of(name, path)
-    if os.path.isdir(where):
+    if disk.is_directory(where):
         raise IsADirectoryError(
             errno.EISDIR, f"a directory; expected a .{ending} file. PartitionLog.open takes a directory", where
         )

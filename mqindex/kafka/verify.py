@@ -14,7 +14,7 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.errors import BadMagicError, path_of
 from mqindex.files import disk, lock
-from mqindex.files.paths import absolute
+from mqindex.files.paths import absolute, real_path
 from mqindex.kafka.checks.diagnosis import Diagnosis, count_checked, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
@@ -86,7 +86,7 @@ def verify(
     """
     if isinstance(directory, (str, os.PathLike)) or not isinstance(directory, Sequence):
         return examine(directory, deep=deep, engine=engine, given=given).report
-    roots = dict.fromkeys(os.path.realpath(path_of("directory", each)) for each in directory)
+    roots = dict.fromkeys(real_path(path_of("directory", each)) for each in directory)
     if not roots:
         raise ValueError("directory: expected a path, or log dirs of one broker, got none")
     return _of_broker([examine(root, deep=deep, engine=engine, given=given) for root in roots])

@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple
 
 from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory
-from mqindex.files.paths import absolute, base_name, join, size_of
+from mqindex.files.paths import absolute, base_name, join, list_names, scan, size_of, split
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import CHECKPOINT_SIZE, MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2, QUEUE_UNIT_SIZE
 
@@ -114,7 +114,7 @@ def is_anywhere(name: str) -> bool:
 def names_in(directory: str) -> list[str]:
     """All names in a directory, sorted; none where there is no directory."""
     try:
-        return sorted(os.listdir(directory))
+        return sorted(list_names(directory))
     except (FileNotFoundError, NotADirectoryError):  # as a broker, which finds no file there
         return []
 
@@ -122,7 +122,7 @@ def names_in(directory: str) -> list[str]:
 def subdirectories(directory: str) -> list[str]:
     """The directories in a directory; none where it does not exist."""
     try:
-        with os.scandir(directory) as entries:
+        with scan(directory) as entries:
             return [entry.path for entry in entries if leads_to_directory(entry)]
     except (FileNotFoundError, NotADirectoryError):
         return []
@@ -193,7 +193,7 @@ def are_queues(directory: str) -> bool:
 
 def kind_of_directory(path: str) -> str | None:
     """The kind of a directory, by its place and what is in it; None: none of ours."""
-    with os.scandir(path) as entries:
+    with scan(path) as entries:
         below = {entry.name: leads_to_directory(entry) for entry in entries}
     place, name = queue_place(path), base_name(absolute(path))
     of_parts = any(below.get(part) for part in _PARTS) and (place is None or place.topic is not None)
@@ -239,7 +239,7 @@ def is_root(directory: str) -> bool:
 def names_seen(directory: str) -> set[str]:
     """What is in a directory; nothing, where it is none or may not be listed."""
     with suppress(OSError):
-        return set(os.listdir(directory))
+        return set(list_names(directory))
     return set()
 
 
@@ -254,7 +254,7 @@ def is_rocksdb(directory: str) -> bool:
 
 def kind_of_file(path: str) -> str | None:
     """The kind of a file, by its place, its name and its content; None: none of ours, or an index file by content."""
-    directory, name = os.path.split(absolute(path))
+    directory, name = split(absolute(path))
     beginning, above = beginning_of(path), base_name(directory)
     if beginning == "message":
         return "commitlog-file"

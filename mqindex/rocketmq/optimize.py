@@ -20,7 +20,7 @@ from mqindex.errors import GeometryError, OutputExistsError, path_of, require_sw
 from mqindex.files import disk
 from mqindex.files.backups.backup import backup_in
 from mqindex.files.backups.exchange import Change, Exchange
-from mqindex.files.paths import absolute, base_name, join, parent_of
+from mqindex.files.paths import absolute, base_name, join, parent_of, real_path, status_of
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, Value
@@ -181,7 +181,7 @@ class _Woven:
 def _begin(order: _Order) -> _Plan:
     """Everything that may be refused is refused here, before the first byte is written."""
     directory, paths = _files_of(order.index)
-    in_place = os.path.realpath(join(order.out, "index")) == os.path.realpath(directory)
+    in_place = real_path(join(order.out, "index")) == real_path(directory)
     own, new = _geometries(order, paths)
     if in_place:
         _require_in_place(order, own, new.value)
@@ -260,7 +260,7 @@ def _require_in_place(order: _Order, own: geometry.Geometry, new: geometry.Geome
 
 
 def _require_elsewhere(order: _Order, directory: str) -> None:
-    real = os.path.realpath(directory)
+    real = real_path(directory)
     alone = base_name(real) != "index" and not disk.is_directory(order.index)  # a copy, with anything beside it
     roots = dict.fromkeys(map(os.path.dirname, (directory, real)))  # two, where the index is a link to another disk
     parts = [place for root in roots if kinds.is_left_of_store(root) for place in stores.places_of(root)]
@@ -297,7 +297,7 @@ def _weave(item: _Weave) -> _Woven:
 
 def _narrowest(paths: Sequence[str]) -> str:
     """The name of the file that the fewest may read, the newest of several: the filter has something of all."""
-    return base_name(min(reversed(paths), key=lambda path: os.stat(path).st_mode & _OTHERS_READ))
+    return base_name(min(reversed(paths), key=lambda path: status_of(path).st_mode & _OTHERS_READ))
 
 
 def _moves(name: str, made: MadeFile) -> Iterator[tuple[str, str]]:

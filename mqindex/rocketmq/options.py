@@ -13,8 +13,9 @@ from typing import Any, TypedDict, TypeVar
 
 from mqindex._rules import Broker
 from mqindex.columns.limits import several
-from mqindex.errors import MQIndexError, may_be_a_name, path_of
-from mqindex.files.paths import absolute, base_name, join
+from mqindex.errors import MQIndexError, may_be_a_name
+from mqindex.files.paths import absolute, base_name, join, real_path
+from mqindex.files.places.place import Place, given_path
 from mqindex.report import Value
 from mqindex.rocketmq import kinds, layout, settings
 from mqindex.rocketmq.broker_conf import Config, blamed_on, read_config
@@ -35,6 +36,8 @@ class StoreArguments(TypedDict, total=False):
     commitlog : where the log is, one directory or several; else `<store>/commitlog`.
     hash_slot_num, index_num : the geometry of index files, maxHashSlotNum and maxIndexNum.
     broker_version : as "4.9.3"; from 5.4 on TAGS are indexed too.
+    storage_options : of paths that are URLs, as of `obstore.store.from_url`, for `hdfs://` the configuration of
+        hdfs-native; never shown.
     """
 
     config: Config | None
@@ -42,6 +45,7 @@ class StoreArguments(TypedDict, total=False):
     hash_slot_num: int | None
     index_num: int | None
     broker_version: str | None
+    storage_options: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,7 @@ def store_options(
     hash_slot_num: int | None = None,
     index_num: int | None = None,
     broker_version: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> StoreOptions:
     """Put together what was given; the short forms take precedence over `config`.
 
@@ -175,7 +180,7 @@ def store_options(
     >>> options.hash_slot_num, options.index_num, options.commitlog
     (1000, 8000, ('/store/commitlog',))
     """
-    root = absolute(path_of("store", store))
+    root = absolute(given_path("store", store, storage_options))
     broker = broker_of(broker_version)
     said = read_config(config, broker=broker)
     with blamed_on(said.file):
@@ -186,9 +191,9 @@ def store_options(
         }
         _require_version(found, broker)
         if commitlog is not None:
-            log = _absolute(given_directories("commitlog", commitlog))
+            log = _absolute(given_directories("commitlog", commitlog, storage_options))
         else:
-            log = _configured_log(said.values, broker, whole=said.file is not None)
+            log = () if isinstance(root, Place) else _configured_log(said.values, broker, whole=said.file is not None)
             _require_own_log(root, log, said.values.get("storePathRootDir"))
     short = zip((MAX_HASH_SLOT_NUM, MAX_INDEX_NUM), layout.given_geometry(hash_slot_num, index_num), strict=True)
     found |= {setting.name: Value(number, "given") for setting, number in short if number is not None}
@@ -248,8 +253,8 @@ def _require_own_log(root: str, log: tuple[str, ...], configured_root: Any) -> N
     if not isinstance(configured_root, (str, os.PathLike)) or not os.path.isabs(configured_root):
         return
     own = join(root, "commitlog")
-    elsewhere = [place for place in log if os.path.realpath(place) != os.path.realpath(own)]
-    if os.path.realpath(configured_root) == os.path.realpath(root) or len(elsewhere) < len(log):
+    elsewhere = [place for place in log if real_path(place) != real_path(own)]
+    if real_path(os.fspath(configured_root)) == real_path(root) or len(elsewhere) < len(log):
         return
     if kinds.names_in(own) and any(map(kinds.names_in, elsewhere)):
         raise ValueError(
@@ -280,7 +285,7 @@ def _is_default_root(root: Any) -> bool:
     return base_name(os.path.normpath(str(root))) == "store"
 
 
-def given_directories(name: str, given: Any) -> list[str]:
+def given_directories(name: str, given: Any, storage_options: Mapping[str, Any] | None = None) -> list[str]:
     """An argument that is one directory or several; `TypeError` or `ValueError`, naming it: else.
 
     >>> given_directories("commitlog", "/data/log")
@@ -291,7 +296,7 @@ def given_directories(name: str, given: Any) -> list[str]:
     for directory in directories:
         if not isinstance(directory, (str, os.PathLike)):
             raise TypeError(f"{name}: expected one directory or more, got {directory!r:.60}")
-    found = [path_of(name, directory) for directory in directories]
+    found = [given_path(name, directory, storage_options) for directory in directories]
     if not found:
         raise ValueError(f"{name}: expected one directory or more, got none")
     return found

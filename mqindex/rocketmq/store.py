@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
-from mqindex.files.paths import absolute, base_name, join, parent_of, size_of
+from mqindex.files.paths import absolute, base_name, is_link, join, parent_of, scan, size_of
 from mqindex.files.rights import is_led_by_another
 from mqindex.rocketmq.kinds import COMMON_NAMES, OWN_NAMES, QUEUES, index_paths, is_left_of_store, is_part, names_in
 
@@ -49,7 +48,7 @@ def linked_directories(root: str) -> Iterator[str]:
 
 def _links(directory: str, depth: int) -> Iterator[str]:
     """The links in a directory, and in those that are so many levels below it."""
-    with suppress(OSError), os.scandir(directory) as entries:
+    with suppress(OSError), scan(directory) as entries:
         for entry in entries:
             if entry.is_symlink():
                 yield entry.path
@@ -115,7 +114,7 @@ def file_size(path: str) -> int:
     try:
         return size_of(path)
     except OSError:
-        if os.path.islink(path):
+        if is_link(path):
             return 0
         raise
 

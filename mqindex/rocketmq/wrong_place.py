@@ -7,7 +7,7 @@ from typing import Final
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
-from mqindex.files.paths import absolute, base_name, join, parent_of
+from mqindex.files.paths import absolute, base_name, join, parent_of, split
 from mqindex.rocketmq import kinds
 
 _COMMIT_LOG, _INDEX, _QUEUES, _TABLE = "commitlog", "index", "consumequeue", "queues"
@@ -63,7 +63,7 @@ def _what_it_is(where: str) -> tuple[str, str]:
         return found, parent_of(place.home)
     if kinds.is_left_of_store(where):
         return "root", where
-    root, name = os.path.split(where)
+    root, name = split(where)
     return (name, root) if name in (_COMMIT_LOG, _INDEX) and kinds.is_left_of_store(root) else ("", "")
 
 

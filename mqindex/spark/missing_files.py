@@ -11,7 +11,8 @@ import os
 import socket
 
 from mqindex.engines.visibility import unseen
-from mqindex.files.paths import base_name, parent_of
+from mqindex.files import disk
+from mqindex.files.paths import base_name, list_names, parent_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -23,11 +24,11 @@ def left_out(path: str, root: str, ending: str = "") -> None:
     """
     directory = parent_of(path)
     name = base_name(path).partition(".")[0]
-    if os.path.isdir(directory):
-        others = [os.path.splitext(other) for other in os.listdir(directory)]
+    if disk.is_directory(directory):
+        others = [os.path.splitext(other) for other in list_names(directory)]
         seen = any(other > name and of == ending for other, of in others)
     else:
-        seen = directory != root and os.path.isdir(root) and bool(os.listdir(root))  # of a topic that was deleted
+        seen = directory != root and disk.is_directory(root) and bool(list_names(root))  # of a topic that was deleted
     require_seen(path, seen)
     _LOG.warning("%s: a broker deleted it before it was read; it is left out", path)
 

@@ -6,12 +6,11 @@ some, is an error: its volume is not mounted.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from mqindex.errors import BadMagicError, FileStateError, MQIndexError
 from mqindex.files import disk
-from mqindex.files.paths import absolute, base_name, join, parent_of
+from mqindex.files.paths import absolute, base_name, join, list_names, parent_of
 from mqindex.kafka.kinds import is_partition
 from mqindex.kafka.partition.survey import partitions_at
 from mqindex.rocketmq.kinds import (
@@ -51,7 +50,7 @@ def log_directories(paths: Sequence[str]) -> list[str]:
 def index_directory(path: str) -> str:
     """The directory of index files, from that or a store's."""
     home = _part(path, [INDEX], _AN_INDEX)[0]
-    if not (_is_called(home, INDEX) or any(map(is_index_name, os.listdir(home)))):
+    if not (_is_called(home, INDEX) or any(map(is_index_name, list_names(home)))):
         raise _wrong("no index directory", home, _AN_INDEX)
     return home
 
@@ -78,7 +77,7 @@ def _log_directory(path: str, *, among_others: bool) -> str:
 
 
 def _log_files(home: str) -> list[str]:
-    return [join(home, name) for name in os.listdir(home) if offset_of(name) is not None]
+    return [join(home, name) for name in list_names(home) if offset_of(name) is not None]
 
 
 def _part(path: str, parts: Sequence[str], expected: str) -> list[str]:
@@ -116,7 +115,7 @@ def _wrong(what: str, path: str, expected: str) -> BadMagicError:
 
 def _seen(path: str) -> str:
     """What a directory is instead, if that is known."""
-    if not os.listdir(path):
+    if not list_names(path):
         return "an empty directory"
     if is_partition(path):
         return "a Kafka partition"

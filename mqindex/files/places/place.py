@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mqindex.errors import ReadOnlyFileError, TruncatedFileError
+from mqindex.errors import ReadOnlyFileError, TruncatedFileError, path_of
 from mqindex.files.places.storage import Stat, Storage, errors_of
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
@@ -172,6 +172,11 @@ def place_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | 
     text = f"{scheme}://{authority}{path}"
     storage = getattr(importlib.import_module(module), name)(scheme, authority, query, dict(storage_options or {}))
     return Place(text.rstrip("/") if path.strip("/") else text, storage)
+
+
+def given_path(name: str, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> str:
+    """As `place_of`, of an argument that a caller gives by this name; `TypeError`, `ValueError`: it is no path."""
+    return path if isinstance(path, Place) else place_of(path_of(name, path), storage_options)
 
 
 def require_here(path: str, what: str = "only files of this machine are written in place") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from mqindex._native.kafka_log import BatchScan, find_batch
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import IndexFullError, MQIndexError, OffsetOverflowError
+from mqindex.files.paths import status_of
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.offset_index import OffsetIndex
 from mqindex.kafka.layout import IndexKind
@@ -111,7 +111,7 @@ def good_behind(one: BatchFault) -> str:
 
 def size_now(segment: LogSegment) -> int:
     """More than `size` where somebody has written more since the segment was opened."""
-    return os.stat(segment.path).st_size
+    return status_of(segment.path).st_size
 
 
 def has_grown(segment: LogSegment, made: Recovered) -> bool:

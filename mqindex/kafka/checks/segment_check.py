@@ -20,7 +20,7 @@ from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import FormatError, MQIndexError, was_cut
 from mqindex.files import disk, lock
-from mqindex.files.paths import join, parent_of, size_of
+from mqindex.files.paths import join, parent_of, size_of, status_of
 from mqindex.files.reading.regular import reading
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.log_check import end_findings, found_end, log_findings, rebuilt_end
@@ -135,7 +135,7 @@ def _is_in_use_and_new(files: SegmentFiles) -> bool:
     """Whether another process, as a rule a broker, holds the log dir's lock, and a file was made here just now."""
     partition = parent_of(files.log)
     try:
-        if time.time() - os.stat(partition).st_mtime > _NEW:
+        if time.time() - status_of(partition).st_mtime > _NEW:
             return False
         held = lock.holder(join(log_dir_of(partition), ".lock"))
     except FileNotFoundError:  # its topic is being deleted
@@ -149,7 +149,7 @@ def _identities(files: SegmentFiles) -> list[tuple[int, int] | None]:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        stat = os.stat(path)
+        stat = status_of(path)
     except FileNotFoundError:
         return None
     return stat.st_dev, stat.st_ino

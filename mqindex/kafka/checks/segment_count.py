@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,7 +14,7 @@ from mqindex._native.kafka_records import compressed_part
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.columns.distinct import distinct
 from mqindex.errors import FormatError, was_cut
-from mqindex.files.paths import size_of
+from mqindex.files.paths import size_of, status_of
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.log.batches import batch_rows, codec_of
 from mqindex.kafka.log.log_segment import LogSegment
@@ -104,7 +103,7 @@ def count_segment(
         tally=tally,
         log_bytes=segment.size,
         max_timestamp=made.max_timestamp,
-        modified=os.stat(files.log).st_mtime_ns // 1_000_000,
+        modified=status_of(files.log).st_mtime_ns // 1_000_000,
         index_bytes=sizes,
         entries={**entries, IndexKind.TRANSACTION: transactions},
         expanded=_expanded(segment.log_bytes(), _spread(segment, made), sample) if sample and made.batches else {},

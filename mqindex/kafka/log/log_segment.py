@@ -17,6 +17,7 @@ from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.paths import status_of
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.kafka.brokers import FIRST_OFFSETS_INDEXED, broker_of, follows
@@ -75,7 +76,7 @@ class LogSegment(SegmentSearch, Closable):
         self.base_offset = base_offset
         self.damage: list[BatchFault] = []
         self.next_base_offset: int | None = None
-        stat = os.stat(path)
+        stat = status_of(path)
         self.size, self._modified, self._identity = stat.st_size, stat.st_mtime_ns, (stat.st_dev, stat.st_ino)
         if self.size > MAX_LOG_SIZE:
             raise OffsetOverflowError(
@@ -371,7 +372,7 @@ class LogSegment(SegmentSearch, Closable):
         The log is renamed first, then its indexes: an index that was opened while this is False belongs to this log.
         """
         try:
-            return not self._is(os.stat(self.path))
+            return not self._is(status_of(self.path))
         except FileNotFoundError:
             return True
 

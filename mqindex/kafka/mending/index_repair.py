@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Mapping, Sequence
 
 from mqindex._words import plural
@@ -12,7 +11,7 @@ from mqindex.engines.tasks import announce, half_done, run_one, scratches_in
 from mqindex.files import disk
 from mqindex.files.backups.backup import backup_in
 from mqindex.files.backups.exchange import Change, Exchange, exchange_files, old_or_new
-from mqindex.files.paths import base_name, join
+from mqindex.files.paths import base_name, join, status_of
 from mqindex.files.results import staging
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis
@@ -65,7 +64,7 @@ def _prepare(needed: tuple[tuple[str, int], ...]) -> str:
     """Check that each file system has room for all its partitions; returns an unused name for their backups."""
     devices: dict[int, tuple[str, int]] = {}
     for path, size in needed:
-        device = os.stat(path).st_dev
+        device = status_of(path).st_dev
         devices[device] = path, size + devices.get(device, (path, 0))[1]
     for path, size in devices.values():
         disk.check_space(path, size)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
-from mqindex.files.paths import absolute, base_name, join, parent_of
+from mqindex.files.paths import absolute, base_name, is_link, join, list_names, parent_of
 from mqindex.kafka.kinds import CLEAN, PartitionDirectory, directories_in, is_brokers, is_partition, partition_name
 
 _MOST_NAMED = 5
@@ -64,7 +64,7 @@ def partitions_of(directory: str | os.PathLike[str]) -> tuple[PartitionDirectory
 
 def linked_partitions(directory: str) -> list[str]:
     """Those in a log dir that are links. What was named itself is none of them."""
-    return [one.path for one in partitions_of(directory) if one.path != directory and os.path.islink(one.path)]
+    return [one.path for one in partitions_of(directory) if one.path != directory and is_link(one.path)]
 
 
 def named_partition(directory: str | os.PathLike[str]) -> PartitionDirectory:
@@ -75,7 +75,7 @@ def named_partition(directory: str | os.PathLike[str]) -> PartitionDirectory:
 
 def require_partition(directory: str) -> None:
     """`BadMagicError`: it has files or directories, none of them a partition's. An empty one may be a partition."""
-    if is_partition(directory) or not os.listdir(directory):
+    if is_partition(directory) or not list_names(directory):
         return
     found = [base_name(named.path) for named in list_partitions(directory)]
     more = ", ..." if len(found) > _MOST_NAMED else ""

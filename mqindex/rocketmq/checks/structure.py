@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from mqindex.engines import Engine
 from mqindex.errors import MQIndexError
+from mqindex.files import disk
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.check import structural_finding
@@ -25,7 +25,7 @@ def verify_structure(path: str, options: StoreArguments, *, engine: Engine) -> R
     started = time.perf_counter()
     report = Report(path)
     slots, entries, source = geometry_of(path, options)
-    paths = index_paths(path) if os.path.isdir(path) else [path]
+    paths = index_paths(path) if disk.is_directory(path) else [path]
     if paths and slots is not None and entries is not None:  # else the first file came since
         report.settings = {"geometry": Value((slots, entries), source)}
         tasks = [(name, slots, entries) for name in paths]

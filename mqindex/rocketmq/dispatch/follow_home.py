@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from mqindex.errors import BadMagicError, OutputExistsError
 from mqindex.files import disk
-from mqindex.files.paths import join
+from mqindex.files.paths import join, list_names
 from mqindex.files.reading.regular import reading_text
 from mqindex.files.results.output_place import require_apart, require_place
 from mqindex.files.results.whole_file import have_file, replace_content
@@ -141,7 +140,7 @@ def _require_new(out: str) -> None:
     """Refuse a directory with anything but what a killed first run has left."""
     if not disk.exists(out):
         require_place(out)
-    elif not (disk.is_directory(out) and all(map(_of_first_run, os.listdir(out)))):
+    elif not (disk.is_directory(out) and all(map(_of_first_run, list_names(out)))):
         raise OutputExistsError("the output holds something else", path=out, hint="follow into another directory")
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from mqindex.errors import GeometryError
+from mqindex.files import disk
 from mqindex.files.paths import absolute, parent_of, size_of
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -23,7 +22,7 @@ def geometry_of(path: str, options: StoreArguments) -> tuple[int | None, int | N
     """(hash_slot_num, index_num, source) of an index file or a directory of them; None: not known."""
     chosen = store_options(path, **options)
     given = chosen.reported(MAX_HASH_SLOT_NUM) or chosen.reported(MAX_INDEX_NUM)
-    paths = index_paths(path) if os.path.isdir(path) else [path]
+    paths = index_paths(path) if disk.is_directory(path) else [path]
     if given is not None and not paths:
         return chosen.hash_slot_num, chosen.index_num, given.source
     if given is not None:
@@ -32,7 +31,7 @@ def geometry_of(path: str, options: StoreArguments) -> tuple[int | None, int | N
         with chosen.blaming(GeometryError, MAX_HASH_SLOT_NUM, MAX_INDEX_NUM):
             geometry.require(paths, pair, given.source)
         return *pair, given.source
-    if os.path.isdir(path):
+    if disk.is_directory(path):
         return (*geometry.infer(paths), "inferred from the files") if paths else (None, None, "the brokers' default")
     try:
         return *geometry.infer([path]), "inferred from the file"

@@ -26,7 +26,7 @@ from typing import Final
 
 from mqindex.errors import FileStateError
 from mqindex.files import disk
-from mqindex.files.paths import absolute, base_name, join
+from mqindex.files.paths import absolute, base_name, is_link, join, split
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.kinds import names_in
 from mqindex.rocketmq.layout import MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2
@@ -105,7 +105,7 @@ def plain_log_files(directories: Sequence[str | os.PathLike[str]]) -> tuple[list
 def _refuse_entries(directories: Sequence[str], files: Sequence[LogFile]) -> None:
     """The log that was given: a directory of DLedger's, whatever its files are, or files with entries."""
     for directory in directories:
-        home, name = os.path.split(absolute(directory))
+        home, name = split(absolute(directory))
         if name == "data" and base_name(home).startswith(_NAME):
             raise FileStateError(_WHAT, path=directory, expected=_EXPECTED, got="a directory of DLedger", hint=_HINT)
     for path in _with_entries(files):
@@ -124,7 +124,7 @@ def _refuse_traces(root: str) -> None:
 def _homes(root: str) -> list[str]:
     """The directories `dledger-<id>`, also one that is a link and leads nowhere."""
     homes = sorted(glob.glob(join(glob.escape(root), f"{_NAME}*")))
-    return [home for home in homes if disk.is_directory(home) or os.path.islink(home)]
+    return [home for home in homes if disk.is_directory(home) or is_link(home)]
 
 
 def _entries_beside(root: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ from mqindex._native.crc import crc32c
 from mqindex._native.log_extract import Extractor, QueueTable
 from mqindex.errors import FileStateError, TruncatedFileError
 from mqindex.files.closable import Closable
+from mqindex.files.paths import status_of
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.damage import Damage, damage_of
@@ -303,7 +304,7 @@ class GrowingLog(Closable):
     def _map_file(self, later: Sequence[LogFile]) -> None:
         self.close()
         self._map, self._file = later[0].open(), later[0]
-        about = os.stat(later[0].path)
+        about = status_of(later[0].path)
         self._identity = about.st_dev, about.st_ino
         self._complete = last_file_with_frames(later[1:]) >= 0
         self._reach, self._seal = _NEAR, (-1, -1, 0)
@@ -342,7 +343,7 @@ class GrowingLog(Closable):
                 self.close()
                 return True
             raise LogChangedError("a file of the log is gone", path=file.path)
-        about = os.stat(same[0].path)
+        about = status_of(same[0].path)
         if (about.st_dev, about.st_ino) != self._identity:
             raise LogChangedError("a file of the log was exchanged", path=file.path)
         later = [one for one in files if one.start >= file.start]

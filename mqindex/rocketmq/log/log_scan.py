@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from mqindex._native.log_columns import ColumnScanner
 from mqindex._native.log_extract import Extractor
 from mqindex.columns.columns import Columns
 from mqindex.errors import TruncatedFileError
+from mqindex.files.paths import status_of
 from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage, damage_of
@@ -140,7 +140,7 @@ def require_whole(file: LogFile, mapped: MappedFile) -> None:
     """Refuse a file that is shorter now: where it ends inside a page, its map would read as zeros."""
     if isinstance(file.path, Place):
         return  # a window makes sure of it
-    size = os.stat(file.path).st_size
+    size = status_of(file.path).st_size
     if min(size, mapped.size) < file.size or size < mapped.size:
         raise TruncatedFileError(
             "the file shrank while it was open", path=file.path, expected=f"{file.size} bytes", got=size

@@ -9,7 +9,6 @@ cuts the log; the log's are not written: a queue would have blanks before them, 
 from __future__ import annotations
 
 import itertools
-import os
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -17,7 +16,7 @@ from operator import attrgetter
 from mqindex.engines import Engine
 from mqindex.files import disk
 from mqindex.files.backups.exchange import Change
-from mqindex.files.paths import join
+from mqindex.files.paths import is_link, join, relative
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
@@ -73,7 +72,7 @@ def _rewrite(queue: CheckedQueue) -> str:
 def _strays(queue: CheckedQueue, root: str) -> list[str]:
     """What keeps a broker from starting, by its path below the store."""
     found = [one.path for one in queue.findings if one.kind == _STRAY and one.severity == "error"]
-    return [os.path.relpath(path, root) for path in found if path is not None]
+    return [relative(path, root) for path in found if path is not None]
 
 
 # ---- writing queues in a scratch
@@ -148,7 +147,7 @@ def _compared(root: str, queue: BuiltQueue) -> MendedQueue:
 
 def _same(one: str, other: str) -> bool:
     """Whether both are files of the same bytes."""
-    if not disk.is_file(other) or os.path.islink(other):
+    if not disk.is_file(other) or is_link(other):
         return False
     with SparseFile(one) as first, SparseFile(other) as second:
         if first.size != second.size:

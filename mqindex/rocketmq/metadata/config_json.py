@@ -9,13 +9,13 @@ brokers 4.9.3 and 5.5.0. A save deletes the file before it renames the new one, 
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from mqindex.errors import FormatError
+from mqindex.files import disk
 from mqindex.files.reading.regular import reading
 
 _T = TypeVar("_T")
@@ -70,7 +70,7 @@ def saved(path: str) -> bytes:
         try:
             content = _content(path)
         except FileNotFoundError:
-            if not os.path.exists(f"{path}.bak"):
+            if not disk.is_there(f"{path}.bak"):
                 raise
         else:
             if content.rstrip(b"\0 \t\r\n").endswith(b"}"):

@@ -7,12 +7,12 @@ and its queues.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Sequence
 
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
+from mqindex.files.paths import relative
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, kinds, store
@@ -41,7 +41,7 @@ def find_log_gone(options: StoreOptions, files: Sequence[LogFile], spans: Sequen
         # of several directories, one that is not there is the reason that no file of the others counts
         absent = next((one for one in options.commitlog if not disk.is_directory(one)), None)
         what = "no message in it" if absent is None else "no such directory"
-        got = f"{what}, but entries in {os.path.relpath(witness, options.root)}"
+        got = f"{what}, but entries in {relative(witness, options.root)}"
         return catalogue.LOG_MISSING.finding(absent or options.commitlog[0], expected="the commit log", got=got)
     empty = _empty_shares(options)
     if not empty:
@@ -95,7 +95,7 @@ def find_ends_early(options: StoreOptions) -> list[Finding]:
     newest = next(beyond, None)
     if newest is None:
         return silent
-    expected = f"messages up to phy offset {newest[0]}, as {os.path.relpath(newest[1], options.root)} says"
+    expected = f"messages up to phy offset {newest[0]}, as {relative(newest[1], options.root)} says"
     got = f"its last file, which ends at {stop}"
     return [catalogue.LOG_ENDS_EARLY.finding(files[-1].path, expected=expected, got=got), *silent]
 

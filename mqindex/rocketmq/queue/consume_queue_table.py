@@ -14,7 +14,7 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.entries import leads_to_directory
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.paths import join, parent_of
+from mqindex.files.paths import Entry, join, parent_of, scan
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.sync_trust import SyncTrust
 from mqindex.rocketmq import kinds, store
@@ -290,9 +290,9 @@ def remove_scraps(directory: str) -> None:
         disk.remove_temporaries(topic.path, _SCRAP)
 
 
-def _directories(directory: str, skipped: list[Skipped]) -> Iterator[os.DirEntry[str]]:
+def _directories(directory: str, skipped: list[Skipped]) -> Iterator[Entry]:
     try:
-        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+        entries = sorted(scan(directory), key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):  # deleted meanwhile
         return
     for entry in entries:

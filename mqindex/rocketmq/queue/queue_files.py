@@ -7,7 +7,6 @@ files leave a hole in the numbers; other units keep theirs.
 from __future__ import annotations
 
 import mmap
-import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 from mqindex._native.numbers import whole_number
 from mqindex.errors import TruncatedFileError
 from mqindex.files.entries import leads_to_file
-from mqindex.files.paths import join, size_of
+from mqindex.files.paths import join, scan, size_of
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.sparse import SparseFile

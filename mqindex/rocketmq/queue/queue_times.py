@@ -6,12 +6,12 @@ are gone, the result depends on which units are read.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mqindex._native.consume_queue import decode_units
 from mqindex.errors import FormatError, was_cut
+from mqindex.files.paths import status_of
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.queue.queue_files import UnitFiles
 
@@ -187,6 +187,6 @@ def _positive(time: int) -> int:
 
 def _modified(path: str) -> int:
     try:
-        return os.stat(path).st_mtime_ns // 1_000_000
+        return status_of(path).st_mtime_ns // 1_000_000
     except FileNotFoundError:  # a broker has just deleted it
         return -1

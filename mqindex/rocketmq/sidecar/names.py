@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from mqindex.files import disk
-from mqindex.files.paths import absolute, join, parent_of
+from mqindex.files.paths import absolute, join, list_names, parent_of, split
 
 DIRECTORY = "mqindex-index"
 FENCE = ".fence"  # after the name of the index file
@@ -27,7 +25,7 @@ def fence_path(index_path: str) -> str:
     >>> fence_path("/store/index/20231114221320000")
     '/store/mqindex-index/20231114221320000.fence'
     """
-    directory, name = os.path.split(absolute(index_path))
+    directory, name = split(absolute(index_path))
     return join(sidecar_directory(directory), name + FENCE)
 
 
@@ -44,8 +42,8 @@ def remove_fence(index_path: str) -> None:
     path = fence_path(index_path)
     if not disk.is_file(path):
         return
-    directory, own = os.path.split(path)
+    directory, own = split(path)
     keys = join(directory, FILTER)
-    if disk.is_file(keys) and not any(name.endswith(FENCE) and name != own for name in os.listdir(directory)):
+    if disk.is_file(keys) and not any(name.endswith(FENCE) and name != own for name in list_names(directory)):
         disk.remove(keys)
     disk.remove(path)

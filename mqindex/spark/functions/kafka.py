@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from mqindex.files.paths import absolute, join
+from mqindex.files.paths import absolute, join, list_names
 from mqindex.spark.functions.column_functions import by_value, column_function, files_state, register_function
 from mqindex.spark.options import local_path
 
@@ -74,7 +74,7 @@ def _offsets(directory: str, timestamps: pa.Array) -> pa.Array:
         raise ValueError(f"timestamp: expected ms since the epoch, a bigint, got {timestamps.type}{hint}")
     asked = timestamps.cast(pa.int64())
     valid = asked.is_valid().to_numpy(zero_copy_only=False)
-    log = _opened(directory, files_state(join(directory, name) for name in os.listdir(directory)))
+    log = _opened(directory, files_state(join(directory, name) for name in list_names(directory)))
     _, offsets = log.offsets_for_timestamps(asked.fill_null(0).to_numpy()[valid])
     found = np.full(len(asked), -1, np.int64)
     found[valid] = offsets

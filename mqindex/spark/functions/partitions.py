@@ -14,7 +14,7 @@ from mqindex.engines.tasks import require_seen, run_one, scratch_in
 from mqindex.engines.visibility import looking, nothing
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
-from mqindex.files.paths import absolute, join, parent_of
+from mqindex.files.paths import absolute, join, list_names, parent_of
 from mqindex.files.results import staging
 from mqindex.rocketmq import IndexService, layout
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -115,7 +115,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
         target = join(where, f"part-{0 if context is None else context.partitionId()}")
         built = _build(batches, where, target, slots, entries)
         if built:
-            paths = [join(target, "index", name) for name in sorted(os.listdir(join(target, "index")))]
+            paths = [join(target, "index", name) for name in sorted(list_names(join(target, "index")))]
             yield from _as_given(columnar, {"path": pa.array(paths), "entries": pa.array(built, pa.int64())})
 
     return build
@@ -169,7 +169,7 @@ def _same_files(mine: str, theirs: str) -> bool:
     """The same bytes in the same order; names are times of creation and differ."""
     if not disk.is_directory(theirs):
         return False
-    ours, others = sorted(os.listdir(mine)), sorted(os.listdir(theirs))
+    ours, others = sorted(list_names(mine)), sorted(list_names(theirs))
     pairs = zip(ours, others, strict=False)
     return len(ours) == len(others) and all(
         filecmp.cmp(join(mine, a), join(theirs, b), shallow=False) for a, b in pairs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from mqindex.errors import BadMagicError
+from mqindex.files import disk
 from mqindex.files.paths import base_name, parent_of
 from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.layout import base_offset_of
@@ -59,7 +59,7 @@ def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:
 
     A path may be that of one file, which must have the ending `extension`.
     """
-    if os.path.isfile(path):
+    if disk.is_file(path):
         base_offset = _base_offset(path)
         home, *_ = partitions_at(parent_of(path))
         if base_name(path).split(".")[1:2] != [extension]:

@@ -6,7 +6,6 @@ gives is the projection, because Spark does not push columns down to Python.
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from mqindex.files.paths import real_path
 from mqindex.spark.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class RangeReader(DataSourceReader):
         seen = set()
         for one in ranges:
             if len(self.paths) > 1:
-                place = os.path.realpath(one.path), one.start
+                place = real_path(one.path), one.start
                 if place in seen:
                     raise ValueError(f"path: expected each file once, got {one.path} again")
                 seen.add(place)

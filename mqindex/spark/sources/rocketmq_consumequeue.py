@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from mqindex._words import plural
+from mqindex.files import disk
 from mqindex.files.paths import base_name, join, parent_of
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again
@@ -141,7 +142,7 @@ def _batch_extents(directory: str) -> list[range]:
 def _units(one: _Slice) -> dict[str, Any]:
     with ConsumeQueue.open(one.path) as queue:
         units = dict(queue.units(one.start, one.stop))
-    if os.path.isdir(one.ext_directory):
+    if disk.is_directory(one.ext_directory):
         with ConsumeQueueExt.open(one.ext_directory) as ext:
             units = _followed(units, ext)
     lost = int(np.count_nonzero(units["tags_code"] <= MAX_EXT_ADDRESS))

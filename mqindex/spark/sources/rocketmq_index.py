@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from mqindex.errors import FileStateError
+from mqindex.files import disk
 from mqindex.files.paths import absolute
 from mqindex.rocketmq import IndexFile, IndexService
 from mqindex.rocketmq.index.compare import next_entry
@@ -63,7 +63,7 @@ class _IndexReader(RangeReader):
 
     def _ranges(self) -> Iterator[_EntryRange]:
         for path in self.paths:
-            if os.path.isfile(path):
+            if disk.is_file(path):
                 with IndexFile.open(path, **self.geometry) as file:
                     yield from _entry_ranges(file, path)
                 continue

@@ -18,7 +18,7 @@ from typing import Final
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk, lock
-from mqindex.files.paths import base_name, join, parent_of, size_of
+from mqindex.files.paths import base_name, join, parent_of, size_of, status_of
 from mqindex.files.rights import is_shut, rights
 from mqindex.kafka import catalogue
 from mqindex.kafka.brokers import AFTER_RAFT, CHECKPOINT_STOPS, NUMBER_STOPS, RAFT, STRAY_STOPS, TOPIC_IDS, follows
@@ -320,6 +320,6 @@ def _opened(partitions: Iterable[PartitionFiles]) -> Iterator[str]:
 def _looked_at(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
     for path in paths:
         try:
-            yield path, os.stat(path)
+            yield path, status_of(path)
         except FileNotFoundError:  # deleted meanwhile
             continue

@@ -59,7 +59,7 @@ def compaction_faults(options: StoreOptions) -> Iterator[CompactionFault]:
                 yield CompactionFault(path, "a directory not named by a queue's number", True, False, stray)
                 continue
             queue = join(home, _QUEUES, base_name(topic), str(number))
-            if os.path.isdir(queue):
+            if disk.is_directory(queue):
                 yield from _faults(path, queue)
 
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from mqindex._native.commit_log import scan_at
 from mqindex._native.consume_queue import check_units
 from mqindex.errors import MQIndexError
+from mqindex.files import paths
 from mqindex.files.paths import join
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
@@ -41,14 +42,14 @@ def listed(directories: Iterable[str]) -> list[Entry]:
     entries: list[Entry] = []
     for directory in directories:
         try:
-            with os.scandir(directory) as found:
+            with paths.scan(directory) as found:
                 entries += filter(None, map(_entry, found))
         except (FileNotFoundError, NotADirectoryError):
             continue
     return sorted(entries, key=lambda one: one.name)
 
 
-def _entry(found: os.DirEntry[str]) -> Entry | None:
+def _entry(found: paths.Entry) -> Entry | None:
     try:
         status = found.stat()
     except OSError as error:
