@@ -7,6 +7,7 @@ import os
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from mqindex._native.guard import Mapping
 from mqindex.errors import FileStateError, TruncatedFileError
@@ -38,17 +39,30 @@ class RemoteFile(MappedFile):
 
     def window(self, start: int, stop: int) -> memoryview:
         """See `MappedFile.window`. It ends where the readable bytes end."""
-        mapped = self.map
         first, last = max(start, 0) // _BLOCK, -(-min(stop, self.size) // _BLOCK)
-        with self._lock:
-            missing = np.flatnonzero(~self._there[first:last]) + first
-            if len(missing):
-                self._fill(mapped, missing)
-            absent = np.flatnonzero(~self._there[last:])
-            end = last + int(absent[0]) if len(absent) else len(self._there)
+        mapped = self._have(np.arange(first, last))
+        absent = np.flatnonzero(~self._there[last:])
+        end = last + int(absent[0]) if len(absent) else len(self._there)
         return memoryview(mapped)[: min(end * _BLOCK, self.size)]
 
-    def _fill(self, mapped: Mapping, missing: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+    def windows(self, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> memoryview:
+        """See `MappedFile.windows`."""
+        wanted = np.zeros(len(self._there) + 1, np.int64)  # +1 where a stretch begins, -1 where it ends
+        last = np.minimum(stops, self.size)
+        np.add.at(wanted, np.clip(starts // _BLOCK, 0, len(self._there)), 1)
+        np.add.at(wanted, np.clip(-(-last // _BLOCK), 0, len(self._there)), -1)
+        mapped = self._have(np.flatnonzero(np.cumsum(wanted[:-1]) > 0))
+        return memoryview(mapped)[: int(last.max(initial=0))]
+
+    def _have(self, blocks: npt.NDArray[np.intp]) -> Mapping:
+        mapped = self.map
+        with self._lock:
+            missing = blocks[~self._there[blocks]]
+            if len(missing):
+                self._fill(mapped, missing)
+        return mapped
+
+    def _fill(self, mapped: Mapping, missing: npt.NDArray[np.intp]) -> None:
         ends = np.flatnonzero(np.diff(missing) > 1)
         firsts, lasts = missing[np.r_[0, ends + 1]], missing[np.r_[ends, len(missing) - 1]]
         ranges: list[tuple[int, memoryview]] = []

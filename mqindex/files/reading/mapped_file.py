@@ -8,7 +8,7 @@ import mmap
 import os
 import stat
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from mqindex._native.guard import Mapping
 from mqindex.errors import ClosedFileError, FormatError, TruncatedFileError
@@ -19,6 +19,8 @@ from mqindex.files.sync_trust import SyncTrust
 from mqindex.files.tmpfile import link_into_place, open_nameless
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from typing_extensions import Buffer
 
 _MADV_POPULATE_READ = 22  # Linux 5.14; not in the mmap module
@@ -132,6 +134,10 @@ class MappedFile:
         """
         return self.map
 
+    def windows(self, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> Buffer:
+        """The same for the bytes of several stretches; what is between them is not used."""
+        return self.map
+
     def release(self, stop: int) -> None:
         """The bytes before `stop` are not used any more."""
 
@@ -207,7 +213,7 @@ class MappedFile:
         """True after `close()`."""
         return self._map is None
 
-    def __enter__(self) -> MappedFile:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -13,14 +13,14 @@ from mqindex._native.index_file import IndexCore
 from mqindex._native.key_filter import AskedHashes
 from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndexError
 from mqindex.files.few_threads import of_each
-from mqindex.files.places.paged_file import PAGE, PagedFile
+from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place
 from mqindex.files.places.remote_file import AT_ONCE
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.kinds import number_of, offset_of
-from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
+from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.remote import RemoteFilter, RemoteSidecars, find_remote_sidecars, remote_filter
 
 _DEFAULT: Final = (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
@@ -158,27 +158,11 @@ def _geometry(
                 "the index file has another geometry", path=file.path, expected=own.geometry, got=pair,
                 hint="leave the geometry out: the fence beside the file knows it",
             )  # fmt: skip
-    if not any(one is not None or _looks_like(file, pair) for file, one in zip(files, sidecars, strict=True)):
+    if not any(
+        one is not None or geometry.pages_look_like(file, pair) for file, one in zip(files, sidecars, strict=True)
+    ):
         raise GeometryError(
             "the newest entries of the index files are of another geometry", path=files[0].path, got=pair,
             hint="pass the hash_slot_num= and index_num= (--hash-slot-num, --index-num) that the broker had",
         )  # fmt: skip
     return pair
-
-
-def _looks_like(file: PagedFile, pair: Geometry) -> bool:
-    """Whether the newest entries are of this geometry, or there are none; what that takes is read."""
-    slots, capacity = pair
-    count = min(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count, capacity)
-    if count <= 1:
-        return True
-    zeroth = INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * slots
-    first = max(count - geometry.NEWEST, 1)
-    newest = file.read(zeroth + INDEX_ENTRY_SIZE * first, zeroth + INDEX_ENTRY_SIZE * count)
-    hashes = np.frombuffer(newest, ">i4")[:: INDEX_ENTRY_SIZE // INDEX_SLOT_SIZE].astype(np.int64)
-    at = INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * (hashes % slots)
-    file.need(at // PAGE)
-    heads = np.array([int.from_bytes(file.map[one : one + INDEX_SLOT_SIZE], "big") for one in at.tolist()])
-    entries = zeroth + INDEX_ENTRY_SIZE * heads[heads < capacity]
-    file.need(np.r_[entries, entries + INDEX_ENTRY_SIZE - 1] // PAGE)
-    return geometry.looks_like(file, pair)

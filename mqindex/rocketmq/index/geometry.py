@@ -20,7 +20,10 @@ from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, parent_of, size_of
+from mqindex.files.places.paged_file import PAGE, PagedFile
+from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.opening import map_file
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import layout, store
 from mqindex.rocketmq.layout import (
@@ -148,10 +151,12 @@ def require_size(path: str, size: int, given: Geometry) -> Geometry:
 
 def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
     """Every geometry that fits the content of one file; empty where it holds no entry or fits none."""
-    with MappedFile.open(path) as file:
+    if isinstance(path, Place) and path.stat().size == _DEFAULT_SIZE and looks_like_default(path):
+        return [_DEFAULT]  # all of it is never read for this
+    with map_file(path) as file:
         if not _SMALLEST <= file.size <= layout.MAX_INDEX_FILE_SIZE or file.size % 4:
             return []
-        header = IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE])
+        header = IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE))
         count = header.index_count
         if not 2 <= count <= (file.size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
             return []
@@ -169,6 +174,31 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
         return [pair for pair in moved if _fits(file, pair, None) and _has_ends(words, pair[0], header)]
 
 
+def looks_like_default(path: Place) -> bool:
+    """Whether the newest entries of a file elsewhere are of the default geometry, or there are none."""
+    with PagedFile(path) as file:
+        return pages_look_like(file, _DEFAULT)
+
+
+def pages_look_like(file: PagedFile, pair: Geometry) -> bool:
+    """Whether the newest entries are of this geometry, or there are none; what that takes is read."""
+    slots, capacity = pair
+    file.need([0])
+    count = min(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count, capacity)
+    if count <= 1:
+        return True
+    zeroth = INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * slots
+    first = max(count - NEWEST, 1)
+    newest = file.read(zeroth + INDEX_ENTRY_SIZE * first, zeroth + INDEX_ENTRY_SIZE * count)
+    hashes = np.frombuffer(newest, ">i4")[::_ENTRY].astype(np.int64)
+    at = INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * (hashes % slots)
+    file.need(at // PAGE)
+    heads = np.array([int.from_bytes(file.map[one : one + INDEX_SLOT_SIZE], "big") for one in at.tolist()])
+    entries = zeroth + INDEX_ENTRY_SIZE * heads[heads < capacity]
+    file.need(np.r_[entries, entries + INDEX_ENTRY_SIZE - 1] // PAGE)
+    return looks_like(file, pair)
+
+
 def is_index_file(path: str) -> bool:
     """Whether a file's length and entries fit a geometry: for one whose name and place do not show what it is."""
     try:
@@ -180,7 +210,7 @@ def is_index_file(path: str) -> bool:
 def fits(path: str, geometry: Geometry) -> bool:
     """Whether a file with entries can be of this geometry, by its length and its newest entries."""
     try:
-        with MappedFile.open(path) as file:
+        with map_file(path) as file:
             if file.size != layout.index_file_size(*geometry):
                 return False
             file.advise_random()
@@ -191,12 +221,14 @@ def fits(path: str, geometry: Geometry) -> bool:
 
 def looks_like(file: MappedFile, geometry: Geometry) -> bool:
     """Whether a file of the right length has entries, the newest of this geometry; a few pages are read."""
-    return IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count > 1 and _fits(file, geometry, NEWEST)
+    return IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count > 1 and _fits(file, geometry, NEWEST)
 
 
 def _fits(file: MappedFile, geometry: Geometry, newest: int | None) -> bool:
     from mqindex._native.index_file import IndexCore
 
+    if newest is None or not isinstance(file, PagedFile):
+        file.window(0, file.size)
     core = IndexCore(file.map, *geometry, False)
     try:
         return bool(core.fits(newest))

@@ -27,6 +27,7 @@ from mqindex.files.closable import Closable
 from mqindex.files.paths import parent_of
 from mqindex.files.places.place import Place, place_of, require_here
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.opening import map_file
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_space import IndexSpace
@@ -236,8 +237,10 @@ class IndexFile(SingleCalls, Closable):
             if disk.is_directory(path):
                 hint = "a directory; IndexService.open takes a directory of index files"
                 raise IsADirectoryError(errno.EISDIR, hint, path)
-            file = MappedFile.open(path, writable=writable)
+            file = MappedFile.open(path, writable=True) if writable else map_file(path)
             file.advise_random()
+            file.window(0, layout.INDEX_HEADER_SIZE)
+            file.window(file.size - 1, file.size)
             slots, entries = geometry_of(file)
             index = cls(file, slots, entries, held.pop_all())
         return index._with_sidecars() if sidecars and not writable else index
@@ -438,8 +441,10 @@ class IndexFile(SingleCalls, Closable):
         self._file.require_whole()
         start, stop = whole_number("start", start), None if stop is None else whole_number("stop", stop)
         start = min(max(start, 1), self.index_num)  # as an int of C
-        if (self.index_num if stop is None else stop) - start > _MANY:
+        count = (self.index_num if stop is None else stop) - start
+        if count > _MANY:
             self._space.populate()
+        self._need(start, count)
         return Columns(dict(zip(INDEX_ENTRY_FIELDS, self._core.entries(start, stop), strict=True)))
 
     def compare_run(self, start: int, run: npt.NDArray[Any]) -> int:
@@ -448,7 +453,13 @@ class IndexFile(SingleCalls, Closable):
         The time_diff of entry 1 is left out: it counts from the end of a file before this one.
         """
         self._file.require_whole()
+        self._need(start, len(run))
         return self._core.compare_run(start, run.view(np.uint8).data)
+
+    def _need(self, start: int, count: int) -> None:
+        """Entries will be read: of a file elsewhere they are read now."""
+        first = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self.hash_slot_num + layout.INDEX_ENTRY_SIZE * start
+        self._file.window(first, min(first + layout.INDEX_ENTRY_SIZE * max(count, 0), self._file.size))
 
     def slots(self) -> npt.NDArray[np.int32]:
         """For every slot the number of its newest entry, 0 where there is none: ndarray of int32, one for each slot."""

@@ -7,7 +7,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from time import monotonic
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.guard import Mapping
@@ -20,10 +22,12 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.paths import absolute
 from mqindex.files.reading.file_maps import FileMaps
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.broker_conf import Config
 from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
+from mqindex.rocketmq.log.frame_windows import frame_window
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, last_file_with_frames, newest_begun
 from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
@@ -38,7 +42,10 @@ from mqindex.rocketmq.options import StoreOptions, given_directories, store_opti
 from mqindex.rocketmq.settings import LOG_FILE_SIZE, LOG_FOR_READING
 from mqindex.rocketmq.wrong_place import refuse_other_place, refuse_strangers
 
-_NOWHERE: tuple[int, int, Mapping | None, str, float] = 0, 0, None, "", 0.0
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_NOWHERE: tuple[int, int, Buffer | None, str, float] = 0, 0, None, "", 0.0
 
 
 class CommitLog(Closable):
@@ -246,7 +253,8 @@ class CommitLog(Closable):
         if not (start <= at < stop and monotonic() < until):
             file, mapped = self.file_at(at)
             start, path = file.start, file.path
-            self._near = start, file.stop, mapped, path, monotonic() + LOOK_AGAIN_SECONDS
+            if isinstance(mapped, Mapping):  # all of the file
+                self._near = start, file.stop, mapped, path, monotonic() + LOOK_AGAIN_SECONDS
             if self._closed:  # meanwhile, by another thread
                 self._near = _NOWHERE
         try:
@@ -266,8 +274,21 @@ class CommitLog(Closable):
         """Internal: the caller knows that every record up to there is good; scans need not look."""
         self._good = phy_offset
 
-    def file_at(self, phy_offset: int) -> tuple[LogFile, Mapping]:
-        """Internal: the file that holds a phy offset, and its map, for as long as the caller keeps it.
+    def file_at(self, phy_offset: int) -> tuple[LogFile, Buffer]:
+        """Internal: the file that holds a phy offset, and a buffer with the frame there; errors as `map_at`."""
+        file, mapped = self.map_at(phy_offset)
+        return file, frame_window(mapped, file.start, phy_offset)
+
+    def frames_at(
+        self, phy_offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.integer[Any]]
+    ) -> tuple[LogFile, Buffer]:
+        """Internal: the same for frames of one file; sizes: as a queue has them."""
+        file, mapped = self.map_at(int(phy_offsets[0]))
+        first = phy_offsets.astype(np.int64) - file.start
+        return file, mapped.windows(first, first + sizes)
+
+    def map_at(self, phy_offset: int) -> tuple[LogFile, MappedFile]:
+        """Internal: the file that holds a phy offset, mapped.
 
         `FormatError`: there is none, or a broker has deleted it (`LogExpiredError`).
         """
@@ -420,11 +441,11 @@ class CommitLog(Closable):
             raise self._not_there(phy_offset, self.min_phy_offset, FormatError)
         return self.files[number]
 
-    def _map_of(self, file: LogFile) -> Mapping:
+    def _map_of(self, file: LogFile) -> MappedFile:
         self._require_open()
         mapped = self._maps.get(file.path, lambda _: file.open())
         require_whole(file, mapped)
-        return mapped.map
+        return mapped
 
     def _not_there(self, phy_offset: int, low: int, kind: type[FormatError]) -> FormatError:
         return kind(

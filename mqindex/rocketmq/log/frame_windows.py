@@ -77,6 +77,14 @@ def find_in(log: MappedFile, file_start: int, at: int, stop: int) -> int:
     return -1
 
 
+def frame_window(log: MappedFile, file_start: int, at: int) -> Buffer:
+    """A buffer with the whole frame at a phy offset, whatever is there."""
+    first = at - file_start
+    window = log.window(first, first + MARGIN)
+    missing = _Windows(log, file_start, at, at + 1).missing(window, at)
+    return log.window(first, first + missing) if missing else window
+
+
 class _Windows:
     """Buffers and limits, while `at`, which whoever iterates moves on, is before `stop`.
 

@@ -56,12 +56,13 @@ class BatchQueueBuilder:
         at = 0
         while at < len(units):
             try:
-                file, buf = self._log.file_at(int(units["phy_offset"][at]))
+                file, log = self._log.map_at(int(units["phy_offset"][at]))
             except LogExpiredError:
                 at += 1
                 continue
             stop = at + int(np.searchsorted(units["phy_offset"][at:], file.stop))
-            rows, valid = batch_units(buf, file.start, units[at:stop])
+            first = units["phy_offset"][at:stop] - file.start
+            rows, valid = batch_units(log.windows(first, first + units["size"][at:stop]), file.start, units[at:stop])
             if not valid.all():
                 wrong = rows["phy_offset"][~valid]
                 self.oddities = self.oddities.noted(int(wrong[0]), impossible=len(wrong))

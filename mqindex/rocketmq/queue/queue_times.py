@@ -58,12 +58,12 @@ def pickup_store_timestamp(log: CommitLog, phy_offset: int, size: int) -> int:
     Source: RocketMQ 4.9.3 `CommitLog.pickupStoreTimestamp`, which does not check whether a message begins there.
     """
     try:
-        file, buf = log.file_at(phy_offset)
+        file, window = log.file_at(phy_offset)
     except FormatError as error:
         if was_cut(error):
             raise
         return -1
-    at = phy_offset - file.start
+    at, buf = phy_offset - file.start, memoryview(window)
     if size < _STORE_TIMESTAMP + 8 or at + size > min(file.size, len(buf)):
         return -1
     born_ipv6 = int.from_bytes(buf[at + _SYS_FLAG : at + _SYS_FLAG + 4], "big") & _BORN_IPV6

@@ -163,7 +163,7 @@ def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
     if not 0 <= phy_offset < phy_offset + size <= log.max_phy_offset:
         return False
     try:
-        file, _ = log.file_at(phy_offset)
+        file, _ = log.map_at(phy_offset)
     except FormatError as error:
         if was_cut(error) or isinstance(error, LogExpiredError):
             raise

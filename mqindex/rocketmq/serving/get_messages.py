@@ -104,7 +104,7 @@ def _columns(log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str
 def _decoded(log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...]) -> Columns:
     """The messages of units that are in one file of the log."""
     phys, sizes = taken.phy_offsets, taken.sizes
-    file, buf = log.file_at(int(phys[0]))
+    file, buf = log.frames_at(phys, sizes)
     filtered = columns if "tags" in columns or not wanted.tags else (*columns, "tags")
     made, n = columns_at(buf, file.start, phys, sizes, filtered)
     if n < len(phys):

@@ -220,7 +220,9 @@ def _compare(check: BatchCheck, log: MappedFile, first: int) -> BatchRuns:
         for name, units in units_of(walk, table, lambda name: name[0] in check.topics and name_problem(*name) is None):
             if name not in queues:
                 queues[name] = stack.enter_context(_Compared(check, name, first))
-            queues[name].put(*batch_units(log.map, check.span.file_start, units))
+            first_byte = units["phy_offset"] - check.span.file_start
+            window = log.windows(first_byte, first_byte + units["size"])
+            queues[name].put(*batch_units(window, check.span.file_start, units))
         runs = [run for queue in queues.values() for run in queue.finish(check.stop)]
     for name in sorted(check.present - queues.keys()):  # of which the log has nothing here
         with _Compared(check, name, first) as queue:
