@@ -131,7 +131,7 @@ def subdirectories(directory: str) -> list[str]:
 def queue_paths(home: str) -> list[str]:
     """The directories that a broker loads as queues, `<topic>/<queueId>`; `list_queues` takes none below 0."""
     paths = [path for topic in sorted(subdirectories(home)) for path in sorted(subdirectories(topic))]
-    return [path for path in paths if str(parsed_queue_id(name := os.path.basename(path))) == name]
+    return [path for path in paths if str(parsed_queue_id(name := base_name(path))) == name]
 
 
 def numbered(directory: str) -> list[str]:

@@ -244,7 +244,7 @@ def _look(order: _Order) -> tuple[Survey, int]:
     built = _built(order, found)
     said = list(find_ends_early(order.options))
     if "consumequeue" in built and found.queues.compacted:
-        said.append(catalogue.COMPACTION_NOT_WRITTEN.finding(os.path.join(order.options.root, "compaction")))
+        said.append(catalogue.COMPACTION_NOT_WRITTEN.finding(join(order.options.root, "compaction")))
     found = replace(found, findings=(*found.findings, *said))
     return found, needed_space(found, built)
 
@@ -288,5 +288,5 @@ def _fill_queues(report: RebuildReport, built: BuiltQueues, out: str) -> None:
     for queue in built.queues:
         topic, queue_id = queue.name
         report.units += queue.units
-        report.findings += oddity_findings(queue.oddities, os.path.join(out, queue.side, topic, str(queue_id)))
+        report.findings += oddity_findings(queue.oddities, join(out, queue.side, topic, str(queue_id)))
     report.fsync_seconds += built.fsync_seconds

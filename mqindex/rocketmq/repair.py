@@ -309,7 +309,7 @@ def _refuse_compacted(queues: QueueDiagnosis, walked: Walked) -> None:
         if there:
             raise FileStateError(
                 "a repair of the queues may keep messages from compacted topics",
-                path=os.path.join(queues.survey.options.root, "compaction"),
+                path=join(queues.survey.options.root, "compaction"),
                 expected="queues that only a broker writes",
                 got=f"{plural(len(there), 'compacted topic')} in the log, the first of them {there[0]}",
                 hint="move consumequeue/ and batchconsumequeue/ elsewhere and start the broker, which writes them anew "

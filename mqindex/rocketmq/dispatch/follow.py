@@ -28,6 +28,7 @@ from mqindex.engines.tasks import announce
 from mqindex.errors import StoreInUseError, TruncatedFileError, path_of
 from mqindex.files import disk
 from mqindex.files.few_threads import started
+from mqindex.files.paths import absolute, parent_of
 from mqindex.files.rights import as_owner_of
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import check_files

@@ -207,7 +207,7 @@ def newest_begun(files: Sequence[LogFile]) -> int:
 def begins_with_frame(file: LogFile) -> bool:
     """Whether there is a frame at its begin: no more of it is read."""
     with file.open() as log:
-        return find_frame(log.map, file.start, file.start, file.start + 1) >= 0
+        return find_in(log, file.start, file.start, file.start + 1) >= 0
 
 
 def _holds_frames(file: LogFile) -> bool:

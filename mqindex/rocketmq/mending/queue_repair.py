@@ -127,8 +127,8 @@ def _mend(root: str, work: QueueWork, batch: QueueBatch) -> list[MendedQueue]:
 def _compared(root: str, queue: BuiltQueue) -> MendedQueue:
     changes: list[Change] = []
     for side, source in ((queue.side, queue.path), ("consumequeue_ext", queue.ext)):
-        below = os.path.join(side, queue.name[0], str(queue.name[1]))
-        target = os.path.join(root, below)
+        below = join(side, queue.name[0], str(queue.name[1]))
+        target = join(root, below)
         if source is None:
             continue
         if not disk.is_directory(target):

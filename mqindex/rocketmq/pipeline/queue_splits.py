@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 
 from mqindex._words import plural
@@ -55,7 +54,7 @@ def left_out_findings(left_out: Mapping[QueueName, int], root: str) -> list[Find
         left = plural(count, "unit of this queue is", "units of this queue are")
         got = f"{name_problem(topic, queue_id)}: {topic[:80]!r} queue {queue_id}"
         kind = catalogue.IMPOSSIBLE_QUEUE_NAME
-        found.append(kind.finding(os.path.join(root, "consumequeue"), got=got, units=left))
+        found.append(kind.finding(join(root, "consumequeue"), got=got, units=left))
     return found
 
 

@@ -137,7 +137,7 @@ def _read(work: QueueWork, batch: QueueBatch) -> Iterator[dict[QueueName, list[U
     pieces: dict[QueueName, list[Units]] = {}
     held = 0
     for run in work.runs:  # one at a time: there may be millions
-        for name, units in read_ranges(os.path.join(work.out, run.decode()), batch.first, batch.stop):
+        for name, units in read_ranges(join(work.out, run.decode()), batch.first, batch.stop):
             pieces.setdefault(name, []).append(units)
             held += len(units)
         if held >= _READ_AT_ONCE:
@@ -175,7 +175,7 @@ class _Queues:
     def named(self, name: QueueName) -> QueueBuilder | BatchQueueBuilder:
         """The builder of a queue, which begins here unless it has begun."""
         if name not in self.begun:
-            home = os.path.join(self._home, str(len(self.begun)))
+            home = join(self._home, str(len(self.begun)))
             disk.make_directory(home)
             begin = self._begin_batches if name[0] in self._work.batches.topics else self._begin
             self.begun[name] = begin(name, home)

@@ -313,7 +313,7 @@ def _no_directories(options: StoreOptions) -> list[Finding]:
 def _topics(options: StoreOptions) -> dict[str, TopicConfig] | None:
     """Those of the configuration; without the file a broker has none. None: verify reports why it cannot be read."""
     try:
-        return read_topic_configs(os.path.join(options.root, "config"))
+        return read_topic_configs(join(options.root, "config"))
     except FormatError:
         return None
 

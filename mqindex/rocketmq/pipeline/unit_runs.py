@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -25,6 +24,7 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import group_units
 from mqindex._native.log_extract import QueueTable
 from mqindex.files import disk
+from mqindex.files.paths import base_name
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.pipeline.queue_build import NO_EXT
@@ -93,7 +93,7 @@ class UnitCollector:
             return None
         units, borders = group_units(units, len(names))
         path = disk.temporary(out, "units")
-        return UnitRun(os.path.basename(path), _write(path, names, units, borders))
+        return UnitRun(base_name(path), _write(path, names, units, borders))
 
     def _renumber(self, units: Units) -> tuple[list[QueueName], Units]:
         """Number the queues by their order in a run; two that differ by bytes in the table may have one name."""

@@ -29,7 +29,7 @@ _FOLLOW_FROM = 3  # the broker looks for a queue's end in its last three files
 def queue_file_paths(directory: str) -> Iterator[str]:
     """All files of all queues below a directory, `<topic>/<queueId>/<20 digits>`."""
     for queue in queue_paths(directory):
-        with os.scandir(queue) as entries:
+        with scan(queue) as entries:
             for entry in entries:
                 if offset_of(entry.name) is not None and leads_to_file(entry):
                     yield entry.path

@@ -103,7 +103,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
     [Row(entries=2)]
     """
     slots, entries = layout.whole_geometry(hash_slot_num, index_num)
-    where = os.path.abspath(local_path(out, "out"))
+    where = absolute(local_path(out, "out"))
     look = _look_for(where)
 
     def build(elements: Iterator[Any]) -> Iterator[Any]:
@@ -127,7 +127,7 @@ def _look_for(out: str) -> Callable[[], None]:
     if spark is None or is_local(spark):
         return nothing
     engine = SparkEngine(spark)
-    run_one(require_seen(engine, [os.path.dirname(out)]), disk.make_directories, out, "make the output's directory")
+    run_one(require_seen(engine, [parent_of(out)]), disk.make_directories, out, "make the output's directory")
     seeing = require_seen(engine, [out])
     with scratch_in(seeing, out):  # a directory of that name may be on each machine
         return looking(seeing, nothing)

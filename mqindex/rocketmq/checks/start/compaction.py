@@ -8,10 +8,11 @@ They are not read. Source: RocketMQ 5.1.0 to 5.5.0 `CompactionStore.load`, `Comp
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from mqindex.files import disk
+from mqindex.files.paths import base_name, join
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, kinds
 from mqindex.rocketmq.checks.start.start_files import Entry, listed
@@ -41,8 +42,8 @@ def compaction_is_on(options: StoreOptions) -> bool:
 
 def compaction_not_compared(found: Survey) -> Finding | None:
     """That there is something which is not read; None: there is no compacted topic."""
-    home = os.path.join(found.options.root, "compaction")
-    if found.queues.compacted or any(subdirectories(os.path.join(home, name)) for name in (_LOG, _QUEUES)):
+    home = join(found.options.root, "compaction")
+    if found.queues.compacted or any(subdirectories(join(home, name)) for name in (_LOG, _QUEUES)):
         return catalogue.COMPACTION_NOT_COMPARED.finding(home)
     return None
 
@@ -52,7 +53,7 @@ def compaction_faults(options: StoreOptions) -> Iterator[CompactionFault]:
     home = join(options.root, "compaction")
     for topic in sorted(subdirectories(join(home, _LOG))):
         for path in sorted(subdirectories(topic)):
-            number = kinds.parsed_queue_id(os.path.basename(path))
+            number = kinds.parsed_queue_id(base_name(path))
             if number is None:
                 expected, got, remedy = "the number of a queue", base_name(path), "move it elsewhere"
                 stray = catalogue.COMPACTION_STRAY.finding(path, expected=expected, got=got, remedy=remedy)

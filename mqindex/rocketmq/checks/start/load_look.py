@@ -5,7 +5,6 @@ Source: RocketMQ `MappedFileQueue`, `DefaultMessageStore.load`, `ConsumeQueueSto
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mqindex._rules import Broker
+from mqindex.files.paths import base_name, join, size_of
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.kinds import is_rocksdb, subdirectories
@@ -91,9 +92,9 @@ def survey_queues(
     rules = replace(rules, delay_levels=delay_levels(delays)) if delays else rules
     lengths = [files, batch_files] if rules.ext_file_size is None else [files, ext_files, batch_files]
     declared = None if topics is None else _having(topics, "queue.type", "BatchCQ")
-    there = map(os.path.basename, subdirectories(options.batch_consume_queue))
+    there = map(base_name, subdirectories(options.batch_consume_queue))
     batch_topics = batch_topics.union(declared or (), there)
-    with_files = map(os.path.basename, subdirectories(os.path.join(options.root, "compaction", "compactionCq")))
+    with_files = map(base_name, subdirectories(join(options.root, "compaction", "compactionCq")))
     compacted = _having(topics, "cleanup.policy", "COMPACTION") if topics else frozenset(with_files)
     settings = [(one.setting.reported, one.size) for one in lengths if batch_topics or not one.batch]
     if delays and rules.delay_levels != DELAY_LEVELS:

@@ -8,7 +8,6 @@ properties brokers before 5.2 (from 4.9.1 on) end without the separator that all
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
