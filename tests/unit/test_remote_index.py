@@ -265,9 +265,9 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
         IndexService.open(url)
     with pytest.raises(GeometryError):
         IndexFile.open(f"{url}/{name}", hash_slot_num=SLOTS + 5, index_num=ENTRIES - 1)
-    with pytest.raises(ReadOnlyFileError, match="copy them here"):
+    with pytest.raises(ReadOnlyFileError, match="copy it here"):
         IndexFile.open(f"{url}/{name}", writable=True)
-    with pytest.raises(ReadOnlyFileError, match="copy them here"):
+    with pytest.raises(ReadOnlyFileError, match="copy it here"):
         IndexService.open(url, writable=True)
     with pytest.raises(ValueError, match=r"nosuch://bucket/index: expected a URL of .*, s3, s3a, s3n, got nosuch://"):
         IndexService.open("nosuch://bucket/index")
