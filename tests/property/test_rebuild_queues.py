@@ -65,7 +65,7 @@ def logs(draw: st.DrawFn) -> list[LogMessage]:
     st.sampled_from([4096, 1 << 20]),
     st.sampled_from([1, 2]),
     st.sampled_from(sorted(DISPATCHED)),
-    st.sampled_from([1, 20, 1 << 18]),
+    st.sampled_from([1, 800, 1 << 20]),
 )
 def test_rebuilt_queues_are_the_twins(
     messages: list[LogMessage],
@@ -76,7 +76,7 @@ def test_rebuilt_queues_are_the_twins(
     version: str,
     at_once: int,
 ) -> None:
-    """`at_once`: units that a task that builds queues reads before it writes."""
+    """`at_once`: bytes of units that a task that builds queues reads before it writes."""
     home = Path(tempfile.mkdtemp(dir=memory_disk()))
     try:
         LogWriter(home / "store" / "commitlog", mapped_file_size=8192).write(*messages)

@@ -29,23 +29,22 @@ def builder(directory: Path, file_size: int) -> QueueBuilder:
 def test_each_file_takes_a_block(file_size: int, files: int, tmp_path: Path) -> None:
     """It counted one for each queue, whatever it had of files."""
     queue = builder(tmp_path, file_size)
-    assert queue.space([units(0, 1), units(3, 4)], LOG) == 5 * 20 + files * 4096  # a hole of one unit
-    assert queue.space([units(0, 1, 3, 4)], LOG) == 5 * 20 + files * 4096
+    assert queue.space(units(0, 1, 3, 4), LOG) == 5 * 20 + files * 4096  # a hole of one unit
 
 
 def test_blanks_before_the_first_unit_are_counted(tmp_path: Path) -> None:
-    assert builder(tmp_path, 100).space([units(7)], LOG) == 3 * 20 + 4096
+    assert builder(tmp_path, 100).space(units(7), LOG) == 3 * 20 + 4096
 
 
 def test_an_offset_that_is_far_too_large_makes_no_files(tmp_path: Path) -> None:
     queue = builder(tmp_path, 20)
-    assert queue.space([units(0), units(1 << 60)], LOG) == 2 * (20 + 4096)
+    assert queue.space(units(0, 1 << 60), LOG) == 2 * (20 + 4096)
 
 
 def test_a_hole_after_what_is_written_is_counted(tmp_path: Path) -> None:
     queue = builder(tmp_path, 6_000_000)
     queue.put(units(0, 1))
     queue.close()
-    assert queue.space([units(2, 3)], LOG) == 2 * 20 + 4096
-    assert queue.space([units(12)], LOG) == 11 * 20 + 4096
-    assert queue.space([units(0, 1)], LOG) == 2 * 20 + 4096  # again, or of a topic that was created again
+    assert queue.space(units(2, 3), LOG) == 2 * 20 + 4096
+    assert queue.space(units(12), LOG) == 11 * 20 + 4096
+    assert queue.space(units(0, 1), LOG) == 2 * 20 + 4096  # again, or of a topic that was created again

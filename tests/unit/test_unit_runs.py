@@ -9,7 +9,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.files.reading.sparse import SparseFile
-from mqindex.rocketmq.log.log_entries import LogSpan, Tags
+from mqindex.rocketmq.log.log_entries import UNIT, LogSpan, Tags
 from mqindex.rocketmq.pipeline.queue_splits import assign_queues
 from mqindex.rocketmq.pipeline.splits import LogRange, cut, extract
 from mqindex.rocketmq.pipeline.unit_runs import RANGES, UnitRun, range_of, read_ranges, units_by_range
@@ -40,7 +40,7 @@ def runs_of(directory: Path, only: frozenset[QueueName] | None = None) -> list[U
 
 def offsets_of(directory: Path, run: UnitRun, first: int, stop: int) -> list[tuple[QueueName, list[int]]]:
     rows = read_ranges(str(directory / "scratch" / run.name), first, stop)
-    return [(name, units["queue_offset"].tolist()) for name, units in rows]
+    return [(name, np.frombuffer(units, UNIT)["queue_offset"].tolist()) for name, units in rows]
 
 
 @pytest.mark.parametrize("only", [None, frozenset(QUEUES[3:12])])

@@ -6,7 +6,7 @@ put between the others by their phy offsets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -38,9 +38,9 @@ class BatchQueueBuilder:
         self.units = self.kept = 0
         self.oddities = NO_ODDITIES
 
-    def space(self, pieces: Sequence[npt.NDArray[Any]], log_bytes: int) -> int:
+    def space(self, units: npt.NDArray[Any], log_bytes: int) -> int:
         """Bytes on the disk for the units that follow; there are no holes, however long the log is."""
-        return self._files.space(sum(map(len, pieces)), BATCH_UNIT_SIZE)
+        return self._files.space(len(units), BATCH_UNIT_SIZE)
 
     def put(self, units: npt.NDArray[Any]) -> None:
         """The units that follow, in the log's order."""

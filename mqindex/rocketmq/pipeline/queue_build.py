@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -148,11 +147,11 @@ class QueueBuilder(UnitPlaces):
         self._blanks: deque[tuple[int, int]] = deque(maxlen=_HOLES)
         self.kept = 0
 
-    def space(self, pieces: Sequence[Units], log_bytes: int) -> int:
+    def space(self, units: Units, log_bytes: int) -> int:
         """Bytes on the disk for the units that follow and the blanks between them; `log_bytes`: of the whole log."""
-        count, first = sum(map(len, pieces)), int(pieces[0]["queue_offset"][0])
+        count, first = len(units), int(units["queue_offset"][0])
         before = self.next if self.next >= 0 else first - first % self._in_file
-        holes = first - before, int(pieces[-1]["queue_offset"][-1]) + 1 - first - count
+        holes = first - before, int(units["queue_offset"][-1]) + 1 - first - count
         blanks = sum(hole for hole in holes if hole > 0 and fits_hole(hole, log_bytes))
         ext = count * EXT_UNIT.itemsize if self._ext is not None else 0
         return ext + self._files.space(count + blanks, layout.QUEUE_UNIT_SIZE)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from mqindex.engines.python_turn import python_turn
 from mqindex.files import disk
 from mqindex.files.paths import join
 from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.pipeline.batch_queue_build import BatchQueueBuilder
 from mqindex.rocketmq.pipeline.queue_build import QueueBuilder
 from mqindex.rocketmq.pipeline.unit_runs import Units, read_ranges
@@ -29,7 +29,7 @@ from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.queue.unit_places import NO_ODDITIES, Oddities
 
-_READ_AT_ONCE = 1 << 18  # units
+_READ_AT_ONCE = 10 << 20  # bytes of units
 _SMALL = 4096  # units of a queue, below which making its files takes longer than filling them
 
 
@@ -125,25 +125,30 @@ def build_queues(work: QueueWork, batch: QueueBatch) -> BuiltQueues:
         queues = _Queues(work, stack)
         for name in batch.more:
             queues.named(name)
-        for pieces in _read(work, batch):
-            queues.put(pieces)
+        for units in _read(work, batch):
+            queues.put(units)
         with python_turn(mostly_python=batch.units < _SMALL * len(queues.begun)):
             built, written = queues.finish()
     return BuiltQueues(tuple(built), queues.left_out, disk.sync_files(written))
 
 
-def _read(work: QueueWork, batch: QueueBatch) -> Iterator[dict[QueueName, list[Units]]]:
+def _read(work: QueueWork, batch: QueueBatch) -> Iterator[dict[QueueName, Units]]:
     """The units of each queue of a batch, of some neighbouring runs at a time."""
-    pieces: dict[QueueName, list[Units]] = {}
+    pieces: dict[QueueName, list[memoryview]] = {}
     held = 0
     for run in work.runs:  # one at a time: there may be millions
         for name, units in read_ranges(join(work.out, run.decode()), batch.first, batch.stop):
             pieces.setdefault(name, []).append(units)
             held += len(units)
         if held >= _READ_AT_ONCE:
-            yield pieces
+            yield _joined(pieces)
             pieces, held = {}, 0
-    yield pieces
+    yield _joined(pieces)
+
+
+def _joined(pieces: dict[QueueName, list[memoryview]]) -> dict[QueueName, Units]:
+    """As bytes: NumPy looks at each field of arrays that it joins."""
+    return {name: np.frombuffer(b"".join(parts), UNIT) for name, parts in pieces.items()}
 
 
 class _Queues:
@@ -157,18 +162,17 @@ class _Queues:
         self.begun: dict[QueueName, tuple[QueueBuilder | BatchQueueBuilder, BuiltQueue]] = {}
         self.left_out: dict[QueueName, int] = {}
 
-    def put(self, pieces: dict[QueueName, list[Units]]) -> None:
+    def put(self, units: dict[QueueName, Units]) -> None:
         """The units that follow, in the log's order. There must be room for all of them before the first is written."""
-        for name in [name for name in pieces if name_problem(*name) is not None]:
-            self.left_out[name] = self.left_out.get(name, 0) + sum(map(len, pieces.pop(name)))
-        count = sum(map(len, chain.from_iterable(pieces.values())))
-        with python_turn(mostly_python=count < _SMALL * len(pieces)):
-            builders = [(self.named(name), units) for name, units in pieces.items()]
+        for name in [name for name in units if name_problem(*name) is not None]:
+            self.left_out[name] = self.left_out.get(name, 0) + len(units.pop(name))
+        with python_turn(mostly_python=sum(map(len, units.values())) < _SMALL * len(units)):
+            both = [(self.named(name), some) for name, some in units.items()]
             log_bytes = self._work.log_bytes
-            disk.check_space(self._work.out, sum(builder.space(units, log_bytes) for builder, units in builders))
-            for builder, units in builders:
+            disk.check_space(self._work.out, sum(builder.space(some, log_bytes) for builder, some in both))
+            for builder, some in both:
                 try:
-                    builder.put(units[0] if len(units) == 1 else np.concatenate(units))
+                    builder.put(some)
                 finally:
                     builder.close()  # few files are open at a time, however many queues there are
 

@@ -133,13 +133,15 @@ def _text(names: Sequence[QueueName], counts: Sequence[int]) -> bytes:
     return text.ljust(-(-len(text) // 8) * 8)
 
 
-def read_ranges(path: str, first: int, stop: int) -> Iterator[tuple[QueueName, Units]]:
-    """The queues of the ranges [first, stop) in a run, and their units in the log's order."""
+def read_ranges(path: str, first: int, stop: int) -> Iterator[tuple[QueueName, memoryview]]:
+    """The queues of the ranges [first, stop) in a run, and the bytes of their units in the log's order."""
     with SparseFile(path) as run:
         places = np.frombuffer(run.read(first * _PLACE.itemsize, (stop + 1) * _PLACE.itemsize), _PLACE).tolist()
         begin = places[0][0]
-        data = run.read(begin, places[-1][0])
+        data = memoryview(run.read(begin, places[-1][0]))
     for at, names in places[:-1]:
-        for topic, queue_id, count in json.loads(data[at - begin : at - begin + names] or b"[]"):
-            yield (topic, queue_id), np.frombuffer(data, UNIT, count, at - begin + names)
-            names += count * UNIT.itemsize  # noqa: PLW2901
+        begun = at - begin + names
+        for topic, queue_id, count in json.loads(bytes(data[at - begin : begun]) or b"[]"):
+            ended = begun + count * UNIT.itemsize
+            yield (topic, queue_id), data[begun:ended]
+            begun = ended
