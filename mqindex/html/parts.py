@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from mqindex.html import figures
 from mqindex.html.page import (
+    ROWS,
     Actions,
     Block,
     Cell,
@@ -34,6 +35,8 @@ Path = Sequence[str | int]
 Form = Callable[[Any], str]
 Shown = tuple[str, Path, Form]
 """A column of a series: its title, where its values are, how they are shown."""
+Listed = tuple[str, str, Form | None]
+"""A column of a listing: its title, where its value is in each item, how numbers are shown; None: it is a text."""
 
 
 def verdict_of(report: Report, repair: Sequence[str]) -> Verdict:
@@ -88,14 +91,11 @@ def reading_of(facts: Facts, report: Report) -> Section:
         ("seconds", facts("read", "seconds")),
     ]
     used = [(name, value) for name, value in settings(report)]
-    shares: list[list[Cell]] = [
-        [part["part"], facts("read", "sampled", i, "seen"), facts("read", "sampled", i, "total"), part["what"]]
-        for i, part in enumerate(facts.get("read", "sampled") or ())
-    ]
-    columns = (Column("part"), Column("looked at", number=True), Column("of", number=True), Column("what"))
     blocks: list[Block] = [Fields([*fields, *((name, str(value)) for name, value in used)])]
-    if shares:
-        blocks.append(Table("What was looked at; where it is not all, the numbers are estimates", columns, shares))
+    if facts.get("read", "sampled"):
+        caption = "What was looked at; where it is not all, the numbers are estimates"
+        columns = [("part", "part", None), ("looked at", "seen", count), ("of", "total", count), ("what", "what", None)]
+        blocks.append(listing(facts, ("read", "sampled"), caption, columns))
     return Section("read", "What was read", blocks, "Each setting with where it is known from.")
 
 
@@ -110,6 +110,31 @@ def name_of(text: Any) -> Name:
     if text["length"] <= len(text["text"]):
         return Name(visible(text["text"]))
     return Name(f"{printable(text['text'][:CUT])}… ({count(text['length'])} characters)")
+
+
+def listing(
+    facts: Facts, path: Path, caption: str, columns: Sequence[Listed], *,
+    rows: Iterable[int] | None = None, bars: Collection[str] = (), whole: int | None = None, limit: int = ROWS,
+) -> Table:  # fmt: skip
+    """A row for each item of the list at `path`, or for those of these numbers. `bars`: the columns with bars.
+
+    `whole`: how many items there are, if not all are in the list.
+    """
+    chosen = range(len(facts.get(*path))) if rows is None else rows
+    return Table(
+        caption,
+        [Column(title, number=form is not None, bar=title in bars) for title, _, form in columns],
+        [[_listed(facts, (*path, i, *where.split("/")), form) for _, where, form in columns] for i in chosen],
+        count=whole,
+        limit=limit,
+    )
+
+
+def _listed(facts: Facts, path: Path, form: Form | None) -> Cell:
+    if form is not None:
+        return facts(*path, form=form)
+    text = facts.get(*path)
+    return text if isinstance(text, str) else name_of(text)
 
 
 def times_of(series: Any) -> bool:

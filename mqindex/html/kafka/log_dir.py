@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mqindex.html import figures
-from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
-from mqindex.html.parts import name_of
-from mqindex.html.text import moment, size, times
+from mqindex.html.page import Block, Cell, Facts, Fields, Figure, Note, Section, Table
+from mqindex.html.parts import Listed, listing, name_of
+from mqindex.html.text import count, moment, size, times
 
 _RANKED = 15
 _LOST = (
@@ -54,23 +54,13 @@ def lost_times() -> Note:
 
 
 def _partitions(facts: Facts) -> Table:
-    rows: list[list[Cell]] = [
-        [
-            name_of(one["name"]),
-            facts("partitions", i, "errors"),
-            facts("partitions", i, "time_indexes_lost"),
-            facts("partitions", i, "totals", "bytes", form=size),
-            facts("partitions", i, "totals", "records"),
-            facts("partitions", i, "totals", "segments"),
-            facts("partitions", i, "min_timestamp", form=moment),
-            facts("partitions", i, "max_timestamp", form=moment),
-        ]
-        for i, one in enumerate(facts.get("partitions"))
-    ]
-    titles = ("errors", "times lost", "bytes", "records", "segments", "oldest", "newest")
-    columns = (Column("partition"), *(Column(title, number=True) for title in titles))
+    columns: list[Listed] = [
+        ("partition", "name", None), ("errors", "errors", count), ("times lost", "time_indexes_lost", count),
+        ("bytes", "totals/bytes", size), ("records", "totals/records", count), ("segments", "totals/segments", count),
+        ("oldest", "min_timestamp", moment), ("newest", "max_timestamp", moment),
+    ]  # fmt: skip
     caption = "Partitions by bytes. Times lost: segments whose time index is missing, or has none of its entries"
-    return Table(caption, columns, rows, limit=100)
+    return listing(facts, ("partitions",), caption, columns, limit=100)
 
 
 def codecs_of(facts: Facts, path: tuple[str | int, ...], name: str, title: str) -> list[Block]:
@@ -78,19 +68,12 @@ def codecs_of(facts: Facts, path: tuple[str | int, ...], name: str, title: str) 
     codecs = facts.get(*path)
     if not codecs:
         return []
-    rows: list[list[Cell]] = [
-        [
-            one["codec"],
-            facts(*path, i, "bytes", form=size),
-            facts(*path, i, "batches"),
-            facts(*path, i, "records"),
-            facts(*path, i, "ratio", form=times),
-            facts(*path, i, "sampled"),
-        ]
-        for i, one in enumerate(codecs)
-    ]
-    titles = ("bytes", "batches", "records", "compression ratio", "batches decompressed for it")
-    table = Table("Batches by codec", (Column("codec"), *(Column(each, number=True) for each in titles)), rows)
+    columns: list[Listed] = [
+        ("codec", "codec", None), ("bytes", "bytes", size), ("batches", "batches", count),
+        ("records", "records", count), ("compression ratio", "ratio", times),
+        ("batches decompressed for it", "sampled", count),
+    ]  # fmt: skip
+    table = listing(facts, path, "Batches by codec", columns)
     says = "Bytes of the batches of each codec, as they are stored. The ratio, how many times as long the records are "
     says += "when they are decompressed, is from a sample of batches."
     picture = figures.ranked(f"{name}-codecs", [one["codec"] for one in codecs], [one["bytes"] for one in codecs], size)

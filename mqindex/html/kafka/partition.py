@@ -6,14 +6,13 @@ from collections.abc import Iterable
 
 from mqindex.html.figures import LinePart, in_calendar, ranked, stretches, time_line
 from mqindex.html.kafka.log_dir import codecs_of, lost_times
-from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
-from mqindex.html.parts import histogram, name_of
-from mqindex.html.text import moment, size, span
+from mqindex.html.page import Block, Cell, Facts, Fields, Figure, Note, Section
+from mqindex.html.parts import Listed, histogram, listing, name_of
+from mqindex.html.text import count, moment, size, span
 
 _DRAWN = 16  # segments
 _STATES = {"good": "s3", "differs": "s3", "none": "s6", "unknown": "warn", "missing": "bad", "wrong": "bad"}
 _LEGEND = (("s3", "time index sound"), ("bad", "time index missing or wrong"), ("warn", "the log cannot be read"))
-_INDEXES = ("offset_index", "time_index", "transaction_index")
 
 
 def partition_of(facts: Facts, number: int) -> list[Section]:
@@ -56,12 +55,16 @@ def _segments(facts: Facts, *one: str | int) -> Iterable[Block]:
         ("recovery point", facts(*one, "recovery_point")),
         ("high watermark", facts(*one, "high_watermark")),
     ]
-    rows = [_segment(facts, *one, "segments", i) for i in range(len(segments))]
-    titles = ("base offset", "bytes", "batches", "records", "oldest", "newest", "retention goes by")
-    columns = [Column(title, number=True) for title in titles]
-    for title in ("offset index", "time index", "transaction index"):
-        columns += [Column(title), Column("entries", number=True)]
-    table = Table("Segments", columns, rows, count=facts.get(*one, "totals", "segments"), limit=100)
+    columns: list[Listed] = [
+        ("base offset", "base_offset", str), ("bytes", "bytes", size), ("batches", "batches", count),
+        ("records", "records", count), ("oldest", "min_timestamp", moment), ("newest", "max_timestamp", moment),
+        ("retention goes by", "retention_timestamp", moment),
+        ("offset index", "offset_index/state", None), ("entries", "offset_index/entries", count),
+        ("time index", "time_index/state", None), ("entries", "time_index/entries", count),
+        ("transaction index", "transaction_index/state", None), ("entries", "transaction_index/entries", count),
+    ]  # fmt: skip
+    whole = facts.get(*one, "totals", "segments")
+    table = listing(facts, (*one, "segments"), "Segments", columns, whole=whole, limit=100)
     drawn = [each for each in segments[-_DRAWN:] if _is_timed(each)]
     if drawn:
         lines = [(str(each["base_offset"]), [_drawn(each)]) for each in drawn]
@@ -84,19 +87,6 @@ def _drawn(segment: dict[str, dict[str, str]]) -> LinePart:
     return LinePart(float(segment["min_timestamp"]), float(segment["max_timestamp"]), tone)  # type: ignore[arg-type]
 
 
-def _segment(facts: Facts, *path: str | int) -> list[Cell]:
-    row: list[Cell] = [
-        facts(*path, "base_offset", form=str),
-        facts(*path, "bytes", form=size),
-        facts(*path, "batches"),
-        facts(*path, "records"),
-        *(facts(*path, name, form=moment) for name in ("min_timestamp", "max_timestamp", "retention_timestamp")),
-    ]
-    for index in _INDEXES:
-        row += [facts.get(*path, index, "state"), facts(*path, index, "entries")]
-    return row
-
-
 # ---- times
 
 
@@ -113,19 +103,12 @@ def _times(facts: Facts, *one: str | int) -> Iterable[Block]:
     timed = [each for each in found if _is_timed(each)]
     if not timed:
         return
-    rows: list[list[Cell]] = [
-        [
-            facts(*one, "stretches", i, "offset"),
-            facts(*one, "stretches", i, "last_offset"),
-            facts(*one, "stretches", i, "min_timestamp", form=moment),
-            facts(*one, "stretches", i, "max_timestamp", form=moment),
-            facts(*one, "stretches", i, "records"),
-            facts(*one, "stretches", i, "bytes", form=size),
-        ]
-        for i in range(len(found))
-    ]
-    titles = ("from offset", "to offset", "least time", "greatest time", "records", "bytes")
-    table = Table("Time against offset", [Column(title, number=True) for title in titles], rows, limit=200)
+    columns: list[Listed] = [
+        ("from offset", "offset", count), ("to offset", "last_offset", count),
+        ("least time", "min_timestamp", moment), ("greatest time", "max_timestamp", moment),
+        ("records", "records", count), ("bytes", "bytes", size),
+    ]  # fmt: skip
+    table = listing(facts, (*one, "stretches"), "Time against offset", columns, limit=200)
     lines = [
         (tone, [(each[name], each["last_offset"]) for each in timed])
         for tone, name in (("s2", "min_timestamp"), ("s1", "max_timestamp"))
@@ -166,24 +149,16 @@ def _writers(facts: Facts, *one: str | int) -> Iterable[Block]:
         yield Fields([(title, facts(*path, name)) for title, name in zip(titles, names, strict=True)])
         if not facts.get(*path, "whole"):
             yield Note("A segment cannot be read to its end: there may be more transactions.", "warn")
-    opened = facts.get(*path, "listed")
-    if opened:
-        rows: list[list[Cell]] = [
-            [facts(*path, "listed", i, name, form=str) for name in ("producer_id", "first_offset")]
-            for i in range(len(opened))
-        ]
-        columns = (Column("producer id", number=True), Column("first offset", number=True))
+    if facts.get(*path, "listed"):
+        columns: list[Listed] = [("producer id", "producer_id", str), ("first offset", "first_offset", str)]
         caption = "Open transactions, the oldest first: who reads only what is committed waits there"
-        yield Table(caption, columns, rows, count=facts.get(*path, "open"))
+        yield listing(facts, (*path, "listed"), caption, columns, whole=facts.get(*path, "open"))
     yield from _producers(facts, *one, "producers")
-    epochs = facts.get(*one, "leader_epochs")
-    if epochs:
-        rows = [
-            [facts(*one, "leader_epochs", i, name) for name in ("epoch", "base_offset")] for i in range(len(epochs))
-        ]
-        columns = (Column("leader epoch", number=True), Column("from offset", number=True))
+    if facts.get(*one, "leader_epochs"):
+        columns = [("leader epoch", "epoch", count), ("from offset", "base_offset", count)]
         found = facts.get(*one, "leader_epoch_count")
-        yield Table("Leader epochs of the batches", columns, rows, count=found, limit=100)
+        caption = "Leader epochs of the batches"
+        yield listing(facts, (*one, "leader_epochs"), caption, columns, whole=found, limit=100)
 
 
 def _producers(facts: Facts, *path: str | int) -> Iterable[Block]:
@@ -192,17 +167,11 @@ def _producers(facts: Facts, *path: str | int) -> Iterable[Block]:
         return
     least = "" if facts.get(*path, "whole") else "at least so many "
     yield Fields([(f"{least}producers with an id", facts(*path, "count")), ("their batches", facts(*path, "batches"))])
-    rows: list[list[Cell]] = [
-        [
-            facts(*path, "biggest", i, "producer_id", form=str),
-            facts(*path, "biggest", i, "bytes", form=size),
-            facts(*path, "biggest", i, "batches"),
-            facts(*path, "biggest", i, "records"),
-        ]
-        for i in range(len(biggest))
-    ]
-    titles = ("producer id", "bytes", "batches", "records")
-    table = Table("Largest producers", [Column(title, number=True) for title in titles], rows)
+    columns: list[Listed] = [
+        ("producer id", "producer_id", str), ("bytes", "bytes", size), ("batches", "batches", count),
+        ("records", "records", count),
+    ]  # fmt: skip
+    table = listing(facts, (*path, "biggest"), "Largest producers", columns)
     labels = [str(each["producer_id"]) for each in biggest]
     picture = ranked("partition-producers", labels, [each["bytes"] for each in biggest], size)
     says = "Bytes that the largest producers wrote, by their ids. Producers without an id are not distinguished."

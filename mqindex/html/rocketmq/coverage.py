@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from mqindex.html.figures import LinePart, in_calendar, stretches, time_line
 from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
+from mqindex.html.parts import Listed, listing
 from mqindex.html.text import count, moment, size, visible
 
 _LINES = 60  # rows of a table below a picture
@@ -113,17 +114,8 @@ def _times(facts: Facts) -> Iterable[Block]:
     cover, index = facts.get("coverage"), facts.get("index") or {"files": []}
     points = [(one["timestamp"], one["phy_offset"]) for one in cover["timeline"] if in_calendar(one["timestamp"])]
     if len(points) > 1:
-        data = Table(
-            "Offsets and times",
-            (Column("phy offset", number=True), Column("stored at")),
-            [
-                (
-                    facts("coverage", "timeline", i, "phy_offset"),
-                    facts("coverage", "timeline", i, "timestamp", form=moment),
-                )
-                for i in range(len(cover["timeline"]))
-            ],
-        )
+        columns: list[Listed] = [("phy offset", "phy_offset", count), ("stored at", "timestamp", moment)]
+        data = listing(facts, ("coverage", "timeline"), "Offsets and times", columns)
         picture = time_line("coverage-time", [("s1", points)], size)
         says = "Where the log was at which time. A steep line is much traffic, a flat one is a pause."
         yield Figure(picture, "Growth of the log", says, data=data)
@@ -148,31 +140,15 @@ def _alternating(spans: Iterable[tuple[int | None, int | None, str]], tone: str)
 
 
 def _files(facts: Facts) -> Table:
-    forms = (("begin", count), ("end", count), ("size", size), ("messages", count), ("first_timestamp", moment))
-    files = facts.get("coverage", "files")
-    rows = [
-        [
-            one["name"],
-            *(facts("coverage", "files", i, name, form=form) for name, form in (*forms, ("last_timestamp", moment))),
-        ]
-        for i, one in enumerate(files)
-    ]
-    columns = (
-        Column("log file"),
-        Column("begin", number=True),
-        Column("end", number=True),
-        Column("size", number=True),
-        Column("messages", number=True),
-        Column("first message"),
-        Column("last message"),
-    )
-    return Table("Files of the log", columns, rows, count=len(files) + facts.get("coverage", "more_files"))
+    columns: list[Listed] = [
+        ("log file", "name", None), ("begin", "begin", count), ("end", "end", count), ("size", "size", size),
+        ("messages", "messages", count), ("first message", "first_timestamp", moment),
+        ("last message", "last_timestamp", moment),
+    ]  # fmt: skip
+    whole = len(facts.get("coverage", "files")) + facts.get("coverage", "more_files")
+    return listing(facts, ("coverage", "files"), "Files of the log", columns, whole=whole)
 
 
 def _stale(facts: Facts) -> Table:
-    rows = [
-        (one["kind"], one["path"], facts("coverage", "stale", i, "at"))
-        for i, one in enumerate(facts.get("coverage", "stale"))
-    ]
-    columns = (Column("kind"), Column("path"), Column("at byte", number=True))
-    return Table("Stale: parts that belong to no message of the log", columns, rows)
+    columns: list[Listed] = [("kind", "kind", None), ("path", "path", None), ("at byte", "at", count)]
+    return listing(facts, ("coverage", "stale"), "Stale: parts that belong to no message of the log", columns)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mqindex.html import figures
 from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
-from mqindex.html.parts import name_of
+from mqindex.html.parts import Listed, listing, name_of
+from mqindex.html.text import count
 
 _RANKED = 15
 
@@ -36,25 +37,12 @@ def _ranked(facts: Facts) -> Figure:
 
 
 def _table(facts: Facts) -> Table:
-    groups = facts.get("groups", "groups")
-    rows: list[list[Cell]] = [
-        [
-            name_of(one["group"]),
-            name_of(one["topic"]),
-            facts("groups", "groups", i, "lag"),
-            facts("groups", "groups", i, "queue_count"),
-            facts("groups", "groups", i, "unknown"),
-        ]
-        for i, one in enumerate(groups)
-    ]
-    columns = (
-        Column("group"),
-        Column("topic"),
-        Column("lag", number=True),
-        Column("queues", number=True),
-        Column("of unknown end", number=True),
-    )
-    return Table("Groups by lag", columns, rows, count=len(groups) + facts.get("groups", "more"))
+    whole = len(facts.get("groups", "groups")) + facts.get("groups", "more")
+    columns: list[Listed] = [
+        ("group", "group", None), ("topic", "topic", None), ("lag", "lag", count), ("queues", "queue_count", count),
+        ("of unknown end", "unknown", count),
+    ]  # fmt: skip
+    return listing(facts, ("groups", "groups"), "Groups by lag", columns, whole=whole)
 
 
 def _queues(facts: Facts) -> Table:
@@ -71,23 +59,14 @@ def _queues(facts: Facts) -> Table:
         for i, one in enumerate(groups)
         for at in range(len(one["queues"]))
     ]
-    columns = (
-        Column("group"),
-        Column("topic"),
-        Column("queue", number=True),
-        Column("offset", number=True),
-        Column("queue's end", number=True),
-        Column("lag", number=True),
-    )
+    numbers = (Column(title, number=True) for title in ("queue", "offset", "queue's end", "lag"))
+    columns = (Column("group"), Column("topic"), *numbers)
     return Table("Queues of these groups, those of most lag first in each group", columns, rows)
 
 
 def _delays(facts: Facts) -> Table:
-    rows = [
-        [facts("groups", "delays", i, name) for name in ("level", "offset", "end", "waiting")]
-        for i in range(len(facts.get("groups", "delays")))
-    ]
-    columns = tuple(
-        Column(title, number=True) for title in ("delay level", "delivered up to", "queue's end", "waiting")
-    )
-    return Table("Delayed messages", columns, rows)
+    columns: list[Listed] = [
+        ("delay level", "level", count), ("delivered up to", "offset", count), ("queue's end", "end", count),
+        ("waiting", "waiting", count),
+    ]  # fmt: skip
+    return listing(facts, ("groups", "delays"), "Delayed messages", columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqindex.html import figures
 from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table, Tone
-from mqindex.html.parts import histogram, name_of
+from mqindex.html.parts import Listed, histogram, listing
 from mqindex.html.text import count, moment
 
 _MUCH = 2.0  # times as many reads as an ordered file needs
@@ -83,21 +83,16 @@ def _heat(facts: Facts, i: int) -> Figure:
 
 
 def _files(facts: Facts) -> Table:
-    index = facts.get("index")
-    names = ("entries", "slots_used", "slots_expected", "longest", "cold_reads", "cold_reads_expected")
-    rows = [
-        [
-            one["name"],
-            *(facts("index", "files", i, name, form=_whole if name == "slots_expected" else count) for name in names),
-            facts("index", "files", i, "other_keys"),
-            facts("index", "files", i, "begin_timestamp", form=moment),
-        ]
-        for i, one in enumerate(index["files"])
-    ][::-1]
-    titles = ("entries", "slots used", "expected", "longest chain", "cold reads", "expected", "other keys")
-    columns = (Column("file"), *(Column(title, number=True) for title in titles), Column("from"))
+    files = len(facts.get("index", "files"))
+    columns: list[Listed] = [
+        ("file", "name", None), ("entries", "entries", count), ("slots used", "slots_used", count),
+        ("expected", "slots_expected", _whole), ("longest chain", "longest", count),
+        ("cold reads", "cold_reads", count), ("expected", "cold_reads_expected", count),
+        ("other keys", "other_keys", count), ("from", "begin_timestamp", moment),
+    ]  # fmt: skip
     caption = "Index files, the newest first. Expected: if as many entries, all of other keys, fell at random"
-    return Table(caption, columns, rows, count=len(rows) + index["more_files"])
+    whole = files + facts.get("index", "more_files")
+    return listing(facts, ("index", "files"), caption, columns, rows=reversed(range(files)), whole=whole)
 
 
 def _whole(number: float) -> str:
@@ -105,23 +100,9 @@ def _whole(number: float) -> str:
 
 
 def _frequent(facts: Facts) -> Table:
-    rows: list[list[Cell]] = [
-        [
-            name_of(one["key"]),
-            name_of(one["topic"]),
-            facts("index", "frequent", i, "entries"),
-            one["property"],
-            facts("index", "frequent", i, "key_hash", form=str),
-            facts("index", "frequent", i, "phy_offset"),
-        ]
-        for i, one in enumerate(facts.get("index", "frequent"))
-    ]
-    columns = (
-        Column("key"),
-        Column("topic"),
-        Column("entries", number=True, bar=True),
-        Column("property"),
-        Column("hash", number=True),
-        Column("a message at", number=True),
-    )
-    return Table("Most frequent keys: their look-ups walk the longest chains", columns, rows)
+    columns: list[Listed] = [
+        ("key", "key", None), ("topic", "topic", None), ("entries", "entries", count), ("property", "property", None),
+        ("hash", "key_hash", str), ("a message at", "phy_offset", count),
+    ]  # fmt: skip
+    caption = "Most frequent keys: their look-ups walk the longest chains"
+    return listing(facts, ("index", "frequent"), caption, columns, bars=["entries"])

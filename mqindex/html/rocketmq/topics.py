@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqindex.html import figures
-from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
+from mqindex.html.page import Block, Cell, Facts, Fields, Figure, Note, Section, Table
 from mqindex.html.palette import SERIES
-from mqindex.html.parts import Shown, histogram, name_of, over_time, series_table, times_of
-from mqindex.html.text import size, times
+from mqindex.html.parts import Listed, Shown, histogram, listing, name_of, over_time, series_table, times_of
+from mqindex.html.text import count, size, times
 
 _LAYERS = len(SERIES) - 1  # topics with a colour of their own; the last is for all others
 _RANKED = 15
@@ -51,30 +51,13 @@ def _ranked(facts: Facts) -> Figure:
 
 
 def _table(facts: Facts) -> Table:
-    topics = facts.get("topics", "topics")
-    rows: list[list[Cell]] = [
-        [
-            name_of(one["name"]),
-            one["kind"],
-            facts("topics", "topics", i, "messages"),
-            facts("topics", "topics", i, "bytes", form=size),
-            facts("topics", "topics", i, "queue_count"),
-            facts("topics", "topics", i, "skew", form=times),
-            facts("topics", "topics", i, "untagged"),
-        ]
-        for i, one in enumerate(topics)
-    ]
-    columns = (
-        Column("topic"),
-        Column("kind"),
-        Column("messages", number=True),
-        Column("bytes", number=True),
-        Column("queues", number=True),
-        Column("skew", number=True),
-        Column("without tag", number=True),
-    )
+    columns: list[Listed] = [
+        ("topic", "name", None), ("kind", "kind", None), ("messages", "messages", count), ("bytes", "bytes", size),
+        ("queues", "queue_count", count), ("skew", "skew", times), ("without tag", "untagged", count),
+    ]  # fmt: skip
     caption = "Topics by bytes. Skew: messages of the fullest queue, compared with the mean queue"
-    return Table(caption, columns, rows, count=len(topics) + facts.get("topics", "more"), limit=50)
+    whole = len(facts.get("topics", "topics")) + facts.get("topics", "more")
+    return listing(facts, ("topics", "topics"), caption, columns, whole=whole, limit=50)
 
 
 def _bytes_over_time(facts: Facts) -> Figure:
@@ -99,54 +82,33 @@ def _bytes_over_time(facts: Facts) -> Figure:
 
 
 def _kinds(facts: Facts) -> Table:
-    rows = [
-        [
-            one["kind"],
-            facts("topics", "kinds", i, "topics"),
-            facts("topics", "kinds", i, "messages"),
-            facts("topics", "kinds", i, "bytes", form=size),
-        ]
-        for i, one in enumerate(facts.get("topics", "kinds"))
-    ]
-    columns = (
-        Column("kind"),
-        Column("topics", number=True),
-        Column("messages", number=True),
-        Column("bytes", number=True),
-    )
-    return Table("Kinds of topics: messages, delayed, retries, dead letters and the broker's own", columns, rows)
+    caption = "Kinds of topics: messages, delayed, retries, dead letters and the broker's own"
+    columns: list[Listed] = [
+        ("kind", "kind", None), ("topics", "topics", count), ("messages", "messages", count), ("bytes", "bytes", size),
+    ]  # fmt: skip
+    return listing(facts, ("topics", "kinds"), caption, columns)
 
 
 def _queues(facts: Facts) -> Iterable[Block]:
     """How evenly the queues are filled, for the largest topics with several queues."""
     topics = facts.get("topics", "topics")
+    columns: list[Listed] = [("queue", "queue_id", str), ("messages", "messages", count), ("bytes", "bytes", size)]
     several = [i for i, one in enumerate(topics) if one["queue_count"] > 1][:_SHOWN]
     for i in several:
         of_topic = topics[i]["queues"]
         queues = sorted(range(len(of_topic)), key=[one["queue_id"] for one in of_topic].__getitem__)
-        rows = [
-            [
-                facts("topics", "topics", i, "queues", at, "queue_id", form=str),
-                facts("topics", "topics", i, "queues", at, "messages"),
-                facts("topics", "topics", i, "queues", at, "bytes", form=size),
-            ]
-            for at in queues
-        ]
         name = name_of(topics[i]["name"])
-        values = [topics[i]["queues"][at]["messages"] for at in queues]
-        labels = [str(topics[i]["queues"][at]["queue_id"]) for at in queues]
-        columns = (Column("queue", number=True), Column("messages", number=True), Column("bytes", number=True))
-        data = Table(f"Queues of {name}", columns, rows, count=topics[i]["queue_count"], limit=64)
+        values = [of_topic[at]["messages"] for at in queues]
+        labels = [str(of_topic[at]["queue_id"]) for at in queues]
+        path, whole = ("topics", "topics", i, "queues"), topics[i]["queue_count"]
+        data = listing(facts, path, f"Queues of {name}", columns, rows=queues, whole=whole, limit=64)
         says = "Messages of each queue. Equal bars: the load is spread evenly."
         yield Figure(figures.bars(f"topics-queues-{i}", labels, values), f"Queues of {name}", says, data=data)
 
 
 def _tags(facts: Facts) -> Iterable[Block]:
     topics = facts.get("topics", "topics")
-    columns = (Column("tag"), Column("messages", number=True, bar=True))
+    columns: list[Listed] = [("tag", "tag", None), ("messages", "messages", count)]
     for i in [i for i, one in enumerate(topics) if len(one["tags"]) > 1][:_SHOWN]:
-        path = ("topics", "topics", i, "tags")
-        rows: list[list[Cell]] = [
-            [name_of(one["tag"]), facts(*path, at, "messages")] for at, one in enumerate(topics[i]["tags"])
-        ]
-        yield Table(f"Most frequent tags of {name_of(topics[i]['name'])}", columns, rows)
+        caption = f"Most frequent tags of {name_of(topics[i]['name'])}"
+        yield listing(facts, ("topics", "topics", i, "tags"), caption, columns, bars=["messages"])
