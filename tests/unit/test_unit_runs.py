@@ -111,10 +111,10 @@ def runs_with(*counts: int) -> list[UnitRun]:
     [
         ((), []),
         ((5, 6), [(0, 64, 11)]),  # few units: one task
-        ((5000, 6, 0, 5000), [(0, 1, 5000), (1, 3, 6), (3, 4, 5000)]),
+        ((70_000, 6, 0, 70_000), [(0, 1, 70_000), (1, 3, 6), (3, 4, 70_000)]),
         ((1 << 22, 1, 1 << 22), [(0, 1, 1 << 22), (1, 2, 1), (2, 3, 1 << 22)]),  # long ones are alone
         ((1 << 15,) * 64, [(4 * at, 4 * at + 4, 1 << 17) for at in range(16)]),
-        ((1 << 10,) * 64, [(4 * at, 4 * at + 4, 1 << 12) for at in range(16)]),
+        ((1 << 12,) * 64, [(16 * at, 16 * at + 16, 1 << 16) for at in range(4)]),
     ],
 )
 def test_ranges_are_assigned_to_tasks(counts: tuple[int, ...], expected: list[tuple[int, int, int]]) -> None:

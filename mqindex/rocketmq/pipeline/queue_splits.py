@@ -17,7 +17,7 @@ from mqindex.rocketmq.queue.unit_places import Oddities
 
 _BATCH_UNITS = 1 << 20
 _BATCHES = 16  # of many small queues at least, as one of them may be a thousand times as long as the others
-_SMALL_BATCH = 1 << 12  # units
+_SMALL_BATCH = 1 << 16  # units: each task opens every run
 
 
 def assign_queues(runs: Sequence[UnitRun], more: Collection[QueueName] = ()) -> list[QueueBatch]:
