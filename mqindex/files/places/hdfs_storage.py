@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from typing import Any
 
 from mqindex._needs import needing
 from mqindex.files.places.storage import OfClient, Stat
+
+_BLOCK = 8 << 20  # bytes
 
 
 class HdfsStorage(OfClient):
@@ -32,6 +35,42 @@ class HdfsStorage(OfClient):
         """See `Storage.read`."""
         with self.client().read(f"/{path}") as file:
             return memoryview(file.read_range(start, stop - start))
+
+    renames = True
+
+    def put(self, path: str, data: bytes, *, new: bool = False) -> None:
+        """See `Storage.put`."""
+        with self.client().create(f"/{path}", _options(overwrite=not new)) as file:
+            file.write(data)
+
+    def upload(self, path: str, local: str) -> None:
+        """See `Storage.upload`."""
+        with self.client().create(f"/{path}", _options(overwrite=True)) as file, open(local, "rb") as source:
+            while some := source.read(_BLOCK):
+                file.write(some)
+
+    def move(self, path: str, target: str) -> None:
+        """See `Storage.move`: the name node refuses a name that is in use."""
+        self.client().rename(f"/{path}", f"/{target}")
+
+    def remove(self, path: str) -> None:
+        """See `Storage.remove`."""
+        with contextlib.suppress(FileNotFoundError):
+            self.client().delete(f"/{path}", recursive=True)
+
+    def newest(self, path: str) -> float:
+        """See `Storage.newest`."""
+        times = [one.modification_time for one in self.client().list_status(f"/{path}", recursive=True)]
+        return max(times, default=0) / 1000
+
+    def make_directory(self, path: str) -> None:
+        """See `Storage.make_directory`."""
+        self.client().mkdirs(f"/{path}", create_parent=True)
+
+
+def _options(*, overwrite: bool) -> Any:
+    native: Any = importlib.import_module("hdfs_native")
+    return native.WriteOptions(overwrite=overwrite, create_parent=True)
 
 
 def _stat(found: Any) -> Stat:

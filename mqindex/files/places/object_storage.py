@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from typing import Any
 
 from mqindex._needs import needing
+from mqindex.files.few_threads import for_each
 from mqindex.files.places.storage import OfClient, Stat
 
 _WEB = ("http", "https")
+_REMOVALS = 16  # at once
+_PART = 32 << 20  # bytes of one request of an upload
 
 
 class ObjectStorage(OfClient):
@@ -49,6 +53,39 @@ class ObjectStorage(OfClient):
     def read(self, path: str, start: int, stop: int) -> memoryview:
         """See `Storage.read`."""
         return memoryview(self.client().get_range(path, start=start, end=stop))
+
+    renames = False
+
+    def put(self, path: str, data: bytes, *, new: bool = False) -> None:
+        """See `Storage.put`."""
+        self.client().put(path, data, mode="create" if new else "overwrite")
+
+    def upload(self, path: str, local: str) -> None:
+        """See `Storage.upload`. A failed one leaves no object, at most parts that the server counts until they expire."""
+        with open(local, "rb") as file:
+            self.client().put(path, file, chunk_size=_PART, max_concurrency=4)
+
+    def move(self, path: str, target: str) -> None:
+        """See `Storage.move`: the server copies it."""
+        self.client().copy(path, target)
+        self.client().delete(path)
+
+    def remove(self, path: str) -> None:
+        """See `Storage.remove`."""
+        below = [one["path"] for some in self.client().list(f"{path}/") for one in some]
+        for_each(self._remove, [*below, path], _REMOVALS)
+
+    def _remove(self, path: str) -> None:  # one at a time: not every server has a request for many
+        with contextlib.suppress(FileNotFoundError):
+            self.client().delete(path)
+
+    def newest(self, path: str) -> float:
+        """See `Storage.newest`."""
+        times = [one["last_modified"].timestamp() for some in self.client().list(f"{path}/") for one in some]
+        return max(times, default=0.0)
+
+    def make_directory(self, path: str) -> None:
+        """See `Storage.make_directory`."""
 
 
 def _stat(meta: Any) -> Stat:

@@ -18,7 +18,7 @@ _NUMBERS = {
     "AlreadyExistsError": errno.EEXIST,
     "PermissionDeniedError": errno.EACCES,
     "UnauthenticatedError": errno.EACCES,
-    "PreconditionError": errno.ESTALE,
+    "PreconditionError": errno.EEXIST,
     "401": errno.EACCES,
     "403": errno.EACCES,
     "404": errno.ENOENT,
@@ -59,6 +59,35 @@ class Storage(Protocol):
 
     def read(self, path: str, start: int, stop: int) -> memoryview:
         """The bytes [start, stop), or fewer where the file ends before."""
+        ...
+
+    @property
+    def renames(self) -> bool:
+        """Whether a directory gets another name in one step; else each of its files is copied."""
+        ...
+
+    def put(self, path: str, data: bytes, *, new: bool = False) -> None:
+        """A file of these bytes, whole or not at all. `new`: `FileExistsError` where there is one."""
+        ...
+
+    def upload(self, path: str, local: str) -> None:
+        """The same of a file of this machine."""
+        ...
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file, or where `renames` a directory, another name; what is there is an `OSError` or replaced."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a directory and all in it; what is not there is no error."""
+        ...
+
+    def newest(self, path: str) -> float:
+        """When the last change below a directory was, s since the epoch; 0: there is nothing."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """A directory, with those above it, where `renames`; else names need none."""
         ...
 
 

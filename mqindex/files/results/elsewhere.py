@@ -1,0 +1,253 @@
+"""Results at a place elsewhere.
+
+Tasks build each file on this machine and deliver it to the scratch, under a name that no other attempt has and that ends
+with the file's checksum. On HDFS the result is put together there and appears by one rename. In an object store there is
+no rename: the files are copied to their names, and `mqindex.json`, which lists them, comes last; a prefix with a scratch
+and without that list is unfinished, and readers refuse it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from mqindex._native.crc import crc32c
+from mqindex.errors import FileStateError, OutputExistsError
+from mqindex.files.few_threads import of_each
+from mqindex.files.places.place import Place
+from mqindex.files.places.storage import errors_of
+
+MANIFEST: Final = "mqindex.json"
+SCHEMA: Final = "mqindex.result/1"
+_SCRATCH, _SCRATCH_BESIDE = "_mqindex-", ".mqindex-"
+_OWNER = "owner"
+_QUIET = 900  # seconds after which a scratch in which nothing was written counts as abandoned
+_AT_ONCE = 16
+_BLOCK = 4 << 20
+
+
+# ---- what tasks do
+
+
+@contextlib.contextmanager
+def workshop(directory: str) -> Iterator[str]:
+    """A directory of this machine for what a task builds: `directory` itself, if it is one."""
+    if not isinstance(directory, Place):
+        yield directory
+        return
+    made = tempfile.mkdtemp(prefix="mqindex-")
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def deliver(path: str, directory: str) -> str:
+    """Bring a finished file or directory of the workshop to `directory`; returns where it is now."""
+    if not isinstance(directory, Place):
+        return path
+    if os.path.isdir(path):
+        target = directory / os.path.basename(path)
+        below = [os.path.join(home, name) for home, _, names in os.walk(path) for name in names]
+        of_each(lambda one: _upload(one, _inside(target, os.path.relpath(one, path))), below, _AT_ONCE)
+        return target
+    return _upload(path, directory / os.path.basename(path))
+
+
+def _upload(path: str, target: Place) -> Place:
+    target += f".{_checksum(path):08x}"
+    with errors_of(target):
+        target.storage.upload(target.path, path)
+    os.unlink(path)
+    return target
+
+
+def _checksum(path: str) -> int:
+    crc = 0
+    with open(path, "rb", buffering=0) as file:
+        while block := file.read(_BLOCK):
+            crc = crc32c(block, crc)
+    return crc
+
+
+def _inside(place: Place, name: str) -> Place:
+    for part in name.split(os.sep):
+        place = place / part
+    return place
+
+
+# ---- scratch
+
+
+@contextlib.contextmanager
+def scratch_of(out: Place) -> Iterator[Place]:
+    """The scratch of a run that will publish at `out`, removed at its end; what killed runs left there goes first."""
+    _sweep(out)
+    scratch = _home(out) / f"{_prefix(out)}{os.urandom(6).hex()}"
+    with errors_of(scratch):
+        scratch.storage.put((scratch / _OWNER).path, b"mqindex\n")
+    try:
+        yield scratch
+    finally:
+        _remove(scratch)
+
+
+def _home(out: Place) -> Place:
+    return (out.parent or out) if out.storage.renames else out
+
+
+def _prefix(out: Place) -> str:
+    return _SCRATCH_BESIDE if out.storage.renames else _SCRATCH
+
+
+def _sweep(out: Place) -> None:
+    home = _home(out)
+    with contextlib.suppress(FileNotFoundError):
+        for name, found in home.entries().items():
+            if found.directory and name.startswith(_prefix(out)) and _is_quiet(home / name):
+                _remove(home / name)
+
+
+def _is_quiet(scratch: Place) -> bool:
+    """Whether nobody has written in a scratch for some time."""
+    with errors_of(scratch):
+        return time.time() - scratch.storage.newest(scratch.path) > _QUIET
+
+
+def _remove(place: Place) -> None:
+    with contextlib.suppress(OSError), errors_of(place):  # a later run removes what is left
+        place.storage.remove(place.path)
+
+
+# ---- the result
+
+
+def require_new(out: Place, *, overwrite: bool) -> None:
+    """Nothing is at `out`, or what a killed run of ours left there."""
+    if overwrite and not out.storage.renames:
+        what, hint = "nothing is overwritten in an object store", "choose another prefix, or remove that one first"
+        raise OutputExistsError(what, path=out, hint=hint)
+    try:
+        names = out.entries()
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        names = {"": out.stat()}
+    if not names or (overwrite and out.storage.renames):
+        return
+    running = [name for name in names if name.startswith(_SCRATCH)]
+    if MANIFEST in names or not running:
+        what, hint = "the output exists and is not empty", "choose another place"
+        raise OutputExistsError(what, path=out, hint=hint)
+    for name in running:
+        if not _is_quiet(out / name):
+            raise FileStateError(
+                "another run may be writing there", path=out / name,
+                hint=f"choose another place, wait {_QUIET // 60} minutes if that run was killed, or remove {out}",
+            )  # fmt: skip
+    for name in _PARTS:  # copied by the killed run
+        _remove(out / name)
+
+
+_PARTS: Final = ("index", "consumequeue", "consumequeue_ext", "batchconsumequeue", "mqindex-index")
+
+
+def publish(
+    scratch: Place, out: Place, moves: tuple[tuple[str, str], ...], aside: str | None, about: dict[str, Any]
+) -> list[str]:
+    """Let the result appear; returns its files. A second attempt finds its work done."""
+    if out.storage.renames:
+        return _renamed(scratch, out, moves, aside)
+    files = _copied(out, moves)
+    listed = [{"name": name, "size": size, "crc32c": crc} for name, size, crc in files]
+    text = json.dumps({"schema": SCHEMA, **about, "files": listed}, indent=1).encode()
+    manifest = out / MANIFEST
+    try:
+        with errors_of(manifest):
+            manifest.storage.put(manifest.path, text, new=True)
+    except FileExistsError:
+        if bytes(manifest.read(0, manifest.stat().size)) != text:
+            what, hint = "the output was made by another run meanwhile", "choose another place; that one stays as it is"
+            raise OutputExistsError(what, path=out, hint=hint) from None
+    return [out / name for name, _, _ in files]
+
+
+def _files_of(source: str, name: str) -> list[tuple[Place, str, str]]:
+    """The files that are delivered as `source`: where each is, where it goes, and its checksum."""
+    assert isinstance(source, Place)
+    found = source.stat() if source.rpartition(".")[2] else None
+    if found is None or not found.directory:
+        return [(source, name, source.rpartition(".")[2])]
+    return [(source / one, f"{name}/{one.rpartition('.')[0]}", one.rpartition(".")[2]) for one in source.entries()]
+
+
+def _copied(out: Place, moves: tuple[tuple[str, str], ...]) -> list[tuple[str, int, str]]:
+    every = [one for some in of_each(lambda move: _files_of(*move), moves, _AT_ONCE) for one in some]
+
+    def copy(one: tuple[Place, str, str]) -> tuple[str, int, str]:
+        source, name, crc = one
+        target = _inside(out, name)
+        with contextlib.suppress(FileNotFoundError), errors_of(source):  # copied by an attempt before
+            source.storage.move(source.path, target.path)
+        return name, target.stat().size, crc
+
+    return sorted(of_each(copy, every, _AT_ONCE))
+
+
+def _renamed(scratch: Place, out: Place, moves: tuple[tuple[str, str], ...], aside: str | None) -> list[str]:
+    result, storage = scratch / "result", out.storage
+    every = [one for some in of_each(lambda move: _files_of(*move), moves, _AT_ONCE) for one in some]
+    for home in {_inside(result, name).parent for _, name, _ in every} | {result}:
+        assert home is not None
+        with errors_of(home):
+            storage.make_directory(home.path)
+    for source, name, _ in every:
+        with errors_of(source):
+            storage.move(source.path, _inside(result, name).path)
+    if aside is not None:
+        assert isinstance(aside, Place)
+        with contextlib.suppress(FileNotFoundError), errors_of(out):
+            storage.move(out.path, aside.path)
+    try:
+        with errors_of(out):
+            storage.move(result.path, out.path)
+    except FileExistsError:
+        what, hint = "the output was made by another run meanwhile", "choose another place; that one stays as it is"
+        raise OutputExistsError(what, path=out, hint=hint) from None
+    return sorted(_inside(out, name) for _, name, _ in every)
+
+
+# ---- readers
+
+
+def require_finished(root: Place) -> None:
+    """`FileStateError` for a prefix in which a run of ours has not finished, or lost some of its files since."""
+    try:
+        names = root.entries()
+    except OSError:  # perhaps it may not be listed
+        return
+    if MANIFEST not in names:
+        if any(name.startswith(_SCRATCH) for name in names):
+            raise FileStateError("its run has not finished", path=root, expected=MANIFEST, hint="run it again")
+        return
+    manifest = root / MANIFEST
+    try:
+        said = json.loads(bytes(manifest.read(0, names[MANIFEST].size)))
+        listed = {str(one["name"]): int(one["size"]) for one in said["files"]} if said["schema"] == SCHEMA else {}
+    except (ValueError, KeyError, TypeError):
+        raise FileStateError("its list of files cannot be read", path=manifest, hint="rebuild it") from None
+    homes = {name.rpartition("/")[0] for name in listed if name.startswith("index/")}
+    there = {f"{home}/{name}": found.size for home in homes for name, found in _inside(root, home).entries().items()}
+    for name, size in listed.items():
+        if name.rpartition("/")[0] in homes and there.get(name) != size:
+            raise FileStateError(
+                "a file is not as its rebuild left it", path=_inside(root, name), expected=f"{size} bytes",
+                got="none" if name not in there else f"{there[name]} bytes", hint="rebuild it",
+            )  # fmt: skip
