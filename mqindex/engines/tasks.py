@@ -11,7 +11,9 @@ from mqindex.engines import Engine, Progress
 from mqindex.engines.engine import Cluster
 from mqindex.errors import RebuildError
 from mqindex.files import disk
-from mqindex.files.results import staging
+from mqindex.files.paths import parent_of
+from mqindex.files.places.place import Place
+from mqindex.files.results import elsewhere, staging
 from mqindex.files.rights import as_owner_of
 
 if TYPE_CHECKING:
@@ -55,6 +57,17 @@ def half_done(said: Callable[[], str | None]) -> Iterator[None]:
     except RebuildError as error:
         error.hint = said() or error.hint
         raise
+
+
+@contextmanager
+def scratch_for(engine: Engine, out: str) -> Iterator[tuple[Engine, str]]:
+    """As `scratch_in`, for a result at `out`, which may be elsewhere."""
+    if isinstance(out, Place):
+        with elsewhere.scratch_of(out) as scratch:
+            yield engine, scratch
+    else:
+        with scratch_in(engine, parent_of(out)) as made:
+            yield made
 
 
 @contextmanager

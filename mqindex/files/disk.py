@@ -120,7 +120,9 @@ def status(path: str) -> os.stat_result | None:
 
 
 def free_bytes(directory: str) -> int | None:
-    """What may still be written there; None: its file system has no size, as ramfs, and counts nothing."""
+    """What may still be written there; None: nobody counts it, as in ramfs and elsewhere."""
+    if isinstance(directory, Place):
+        return None
     import shutil  # loads three compressors, which no check needs
 
     room = shutil.disk_usage(directory)

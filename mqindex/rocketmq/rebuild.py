@@ -14,10 +14,10 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import publish_all
-from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
-from mqindex.errors import path_of
+from mqindex.engines.tasks import announce, require_seen, run_one, scratch_for
 from mqindex.files import disk
 from mqindex.files.paths import absolute, join, parent_of
+from mqindex.files.places.place import given_path
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
 from mqindex.report import Finding, RebuildReport
@@ -128,7 +128,7 @@ def rebuild(
         raise ValueError(f"split_size: expected 4096 or more, got {split_size}")
     engine = chosen_engine(engine)
     options = store_options(store, **given)
-    order = _Order(options, absolute(path_of("out", out)), overwrite, wanted)
+    order = _Order(options, absolute(given_path("out", out, given.get("storage_options"))), overwrite, wanted)
     paths = itertools.chain(stores.directories_of(options.root, options.commitlog), [parent_of(order.out)])
     engine = require_seen(engine, paths)
     found, said = run_one(engine, _begin, order, "look at the files")
@@ -137,7 +137,7 @@ def rebuild(
     announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {said}")
     report = start_report(RebuildReport(options.root), found)
     report.findings += [*elsewhere.values(), *_emptied(found)]
-    with scratch_in(engine, parent_of(order.out)) as (seeing, scratch):
+    with scratch_for(engine, order.out) as (seeing, scratch):
         splits = cut(
             found.spans,
             _whole(found),
@@ -160,9 +160,10 @@ def rebuild(
         publication = Publication(
             scratch=scratch,
             out=order.out,
-            aside=f"{order.out}.backup-{staging.backup_name()}" if overwrite else None,
+            aside=order.out + f".backup-{staging.backup_name()}" if overwrite else None,
             moves=(*index_moves(built), *(move for queue in queues.queues for move in _moves(queue))),
             directories=tuple(part for part in PARTS if part in wanted),
+            about=(("hash_slot_num", found.geometry.value[0]), ("index_num", found.geometry.value[1])),
         )
         after_end = find_after_end(seeing, found.spans, extracted.fault)
         # Last, so that no error comes when an old `out` is in its backup.

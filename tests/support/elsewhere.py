@@ -36,6 +36,12 @@ class Ways:
     def put(self, url: str, data: bytes) -> None:
         self.store.put(url.removeprefix("memory://"), data)
 
+    def files(self, url: str) -> dict[str, bytes]:
+        """All files below a URL, by their names from there."""
+        above = f"{url.removeprefix('memory://')}/"
+        found = [one["path"] for some in self.store.list(above) for one in some]
+        return {path.removeprefix(above): bytes(self.store.get(path).bytes()) for path in found}
+
     def upload(self, directory: Path) -> str:
         """The URL of all files below a directory, whose name is the last one."""
         url = f"memory://{directory.name}-{random.randrange(1 << 60)}"
@@ -80,6 +86,25 @@ class MemoryStorage(ObjectStorage):
             raise WAYS.failing
         data = super().read(self._whole(path), start, stop)
         return data[: len(data) - WAYS.short]
+
+    def put(self, path: str, data: bytes, *, new: bool = False) -> None:
+        self._allow(path)
+        super().put(self._whole(path), data, new=new)
+
+    def upload(self, path: str, local: str) -> None:
+        self._allow(path)
+        super().upload(self._whole(path), local)
+
+    def move(self, path: str, target: str) -> None:
+        self._allow(path)
+        super().move(self._whole(path), self._whole(target))
+
+    def remove(self, path: str, *, whole: bool = True) -> None:
+        self._allow(path)
+        super().remove(self._whole(path), whole=whole)
+
+    def newest(self, path: str) -> float:
+        return super().newest(self._whole(path))
 
     def _whole(self, path: str) -> str:
         return f"{self._root.removeprefix('memory://')}/{path}".rstrip("/")

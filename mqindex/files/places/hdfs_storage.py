@@ -53,10 +53,10 @@ class HdfsStorage(OfClient):
         """See `Storage.move`: the name node refuses a name that is in use."""
         self.client().rename(f"/{path}", f"/{target}")
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str, *, whole: bool = True) -> None:
         """See `Storage.remove`."""
         with contextlib.suppress(FileNotFoundError):
-            self.client().delete(f"/{path}", recursive=True)
+            self.client().delete(f"/{path}", recursive=whole)
 
     def newest(self, path: str) -> float:
         """See `Storage.newest`."""

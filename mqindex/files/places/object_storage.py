@@ -11,6 +11,8 @@ from mqindex.files.few_threads import for_each
 from mqindex.files.places.storage import OfClient, Stat
 
 _WEB = ("http", "https")
+_S3 = ("s3", "s3a", "s3n")
+_OF_S3 = {"disable_bulk_delete": True}  # not every server has a request that removes many
 _REMOVALS = 16  # at once
 _PART = 32 << 20  # bytes of one request of an upload
 
@@ -24,7 +26,8 @@ class ObjectStorage(OfClient):
             stores: Any = importlib.import_module("obstore.store")
         if self._scheme in _WEB:
             return stores.HTTPStore.from_url(self._root + self._query, **self._options)
-        return stores.from_url(self._root, **self._options)
+        own = _OF_S3 if self._scheme in _S3 else {}
+        return stores.from_url(self._root, **{**own, **self._options})
 
     def stat(self, path: str) -> Stat:
         """See `Storage.stat`. What ends as directories do, or has something below it, is one."""
@@ -61,21 +64,20 @@ class ObjectStorage(OfClient):
         self.client().put(path, data, mode="create" if new else "overwrite")
 
     def upload(self, path: str, local: str) -> None:
-        """See `Storage.upload`. A failed one leaves no object, at most parts that the server counts until they expire."""
+        """See `Storage.upload`. A failed one leaves no object."""
         with open(local, "rb") as file:
             self.client().put(path, file, chunk_size=_PART, max_concurrency=4)
 
     def move(self, path: str, target: str) -> None:
         """See `Storage.move`: the server copies it."""
         self.client().copy(path, target)
-        self.client().delete(path)
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str, *, whole: bool = True) -> None:
         """See `Storage.remove`."""
         below = [one["path"] for some in self.client().list(f"{path}/") for one in some]
         for_each(self._remove, [*below, path], _REMOVALS)
 
-    def _remove(self, path: str) -> None:  # one at a time: not every server has a request for many
+    def _remove(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             self.client().delete(path)
 

@@ -75,11 +75,11 @@ class Storage(Protocol):
         ...
 
     def move(self, path: str, target: str) -> None:
-        """Give a file, or where `renames` a directory, another name; what is there is an `OSError` or replaced."""
+        """Give a file or directory another name, where `renames`, unless that is in use; else copy a file to it."""
         ...
 
-    def remove(self, path: str) -> None:
-        """Remove a file, or a directory and all in it; what is not there is no error."""
+    def remove(self, path: str, *, whole: bool = True) -> None:
+        """Remove a file, or a directory, `whole`: and all in it; what is not there is no error."""
         ...
 
     def newest(self, path: str) -> float:

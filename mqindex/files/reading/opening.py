@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from mqindex.files.places.place import Place
 from mqindex.files.places.remote_file import RemoteFile
 from mqindex.files.reading.mapped_file import MappedFile
@@ -10,3 +13,13 @@ from mqindex.files.reading.mapped_file import MappedFile
 def map_file(path: str) -> MappedFile:
     """A file to read through windows. An empty one is a `TruncatedFileError`."""
     return RemoteFile(path) if isinstance(path, Place) else MappedFile.open(path)
+
+
+@contextmanager
+def bytes_of(path: str, start: int, stop: int) -> Iterator[memoryview]:
+    """The bytes [start, stop) of a file; elsewhere by one request."""
+    if isinstance(path, Place):
+        yield path.read(start, stop)
+        return
+    with MappedFile.open(path) as file, memoryview(file.map) as whole, whole[start:stop] as some:
+        yield some

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from mqindex.errors import TruncatedFileError
 from mqindex.files.disk import named
+from mqindex.files.paths import size_of
 from mqindex.files.places.place import Place
 from mqindex.files.reading.regular import regular
 
@@ -17,24 +18,28 @@ _BLOCK = 4096  # bytes
 
 
 class SparseFile:
-    """A file that is read, not mapped: a page fault in a mapping reads ahead over the hole, page by page of zeros.
-
-    `size`: its length when it was opened.
-    """
+    """A file that is read, not mapped: a page fault in a mapping reads ahead over the hole, page by page of zeros."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._fd = -1
+        self._size: int | None = None
         if isinstance(self.path, Place):
-            self.size = self.path.stat().size
             return
         with named(self.path):
             self._fd = regular(self.path, os.O_RDONLY)
             try:
-                self.size = os.fstat(self._fd).st_size
+                self._size = os.fstat(self._fd).st_size
             except OSError:
                 self.close()
                 raise
+
+    @property
+    def size(self) -> int:
+        """Its length when it was opened, or first asked for."""
+        if self._size is None:
+            self._size = size_of(self.path)
+        return self._size
 
     def data_end(self) -> int:
         """Where the last data ends; only zeros follow. The file's length, where the file system does not report it."""

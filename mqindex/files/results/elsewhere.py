@@ -1,21 +1,21 @@
 """Results at a place elsewhere.
 
-Tasks build each file on this machine and deliver it to the scratch, under a name that no other attempt has and that ends
-with the file's checksum. On HDFS the result is put together there and appears by one rename. In an object store there is
-no rename: the files are copied to their names, and `mqindex.json`, which lists them, comes last; a prefix with a scratch
-and without that list is unfinished, and readers refuse it.
+Tasks build each file on this machine and deliver it to the scratch, under a name that no other attempt has and that
+ends with the file's checksum. On HDFS the result is put together there and appears by one rename. In an object store
+there is no rename: the files are copied to their names, and `mqindex.json`, which lists them, comes last; a prefix with
+a scratch and without that list is unfinished, and readers refuse it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from mqindex._native.crc import crc32c
@@ -31,6 +31,7 @@ _OWNER = "owner"
 _QUIET = 900  # seconds after which a scratch in which nothing was written counts as abandoned
 _AT_ONCE = 16
 _BLOCK = 4 << 20
+_FILE = re.compile(r".*\.[0-9a-f]{8}", re.DOTALL)  # its checksum ends its name in a scratch
 
 
 # ---- what tasks do
@@ -160,13 +161,21 @@ _PARTS: Final = ("index", "consumequeue", "consumequeue_ext", "batchconsumequeue
 
 
 def publish(
-    scratch: Place, out: Place, moves: tuple[tuple[str, str], ...], aside: str | None, about: dict[str, Any]
-) -> list[str]:
-    """Let the result appear; returns its files. A second attempt finds its work done."""
+    scratch: Place, out: Place, moves: Sequence[tuple[str, str]], aside: str | None, about: dict[str, Any]
+) -> tuple[list[str], str | None]:
+    """Let the result appear; returns its files, and where what was at `out` is now. A second attempt succeeds too."""
     if out.storage.renames:
-        return _renamed(scratch, out, moves, aside)
-    files = _copied(out, moves)
-    listed = [{"name": name, "size": size, "crc32c": crc} for name, size, crc in files]
+        backup = _rename(scratch, out, moves, aside)
+        return [path for _, name in moves for path in _below(_inside(out, name))], backup
+    every = [one for some in of_each(_delivered, moves, _AT_ONCE) for one in some]
+
+    def copy(one: tuple[Place, str]) -> dict[str, Any]:
+        source, name = one
+        with errors_of(source):
+            source.storage.move(source.path, _inside(out, name).path)
+        return {"name": name, "size": source.stat().size, "crc32c": source.rpartition(".")[2]}
+
+    listed = sorted(of_each(copy, every, _AT_ONCE), key=lambda one: str(one["name"]))
     text = json.dumps({"schema": SCHEMA, **about, "files": listed}, indent=1).encode()
     manifest = out / MANIFEST
     try:
@@ -174,54 +183,63 @@ def publish(
             manifest.storage.put(manifest.path, text, new=True)
     except FileExistsError:
         if bytes(manifest.read(0, manifest.stat().size)) != text:
-            what, hint = "the output was made by another run meanwhile", "choose another place; that one stays as it is"
-            raise OutputExistsError(what, path=out, hint=hint) from None
-    return [out / name for name, _, _ in files]
+            raise _made_meanwhile(out) from None
+    return [_inside(out, one["name"]) for one in listed], None
 
 
-def _files_of(source: str, name: str) -> list[tuple[Place, str, str]]:
-    """The files that are delivered as `source`: where each is, where it goes, and its checksum."""
+def _delivered(move: tuple[str, str]) -> list[tuple[Place, str]]:
+    """The files that a task delivered as one path: where each is in the scratch, and where it goes."""
+    source, name = move
     assert isinstance(source, Place)
-    found = source.stat() if source.rpartition(".")[2] else None
-    if found is None or not found.directory:
-        return [(source, name, source.rpartition(".")[2])]
-    return [(source / one, f"{name}/{one.rpartition('.')[0]}", one.rpartition(".")[2]) for one in source.entries()]
+    if _FILE.fullmatch(source.name):
+        return [(source, name)]
+    return [(source / one, f"{name}/{one.rpartition('.')[0]}") for one in source.entries()]
 
 
-def _copied(out: Place, moves: tuple[tuple[str, str], ...]) -> list[tuple[str, int, str]]:
-    every = [one for some in of_each(lambda move: _files_of(*move), moves, _AT_ONCE) for one in some]
-
-    def copy(one: tuple[Place, str, str]) -> tuple[str, int, str]:
-        source, name, crc = one
-        target = _inside(out, name)
-        with contextlib.suppress(FileNotFoundError), errors_of(source):  # copied by an attempt before
-            source.storage.move(source.path, target.path)
-        return name, target.stat().size, crc
-
-    return sorted(of_each(copy, every, _AT_ONCE))
-
-
-def _renamed(scratch: Place, out: Place, moves: tuple[tuple[str, str], ...], aside: str | None) -> list[str]:
+def _rename(scratch: Place, out: Place, moves: Sequence[tuple[str, str]], aside: str | None) -> str | None:
     result, storage = scratch / "result", out.storage
-    every = [one for some in of_each(lambda move: _files_of(*move), moves, _AT_ONCE) for one in some]
-    for home in {_inside(result, name).parent for _, name, _ in every} | {result}:
-        assert home is not None
-        with errors_of(home):
-            storage.make_directory(home.path)
-    for source, name, _ in every:
-        with errors_of(source):
-            storage.move(source.path, _inside(result, name).path)
-    if aside is not None:
-        assert isinstance(aside, Place)
-        with contextlib.suppress(FileNotFoundError), errors_of(out):
-            storage.move(out.path, aside.path)
+    for move in moves:
+        with contextlib.suppress(FileNotFoundError):  # moved by an attempt before
+            for source, name in _delivered(move):
+                target = _inside(result, name)
+                _make_home(target)
+                with errors_of(source):
+                    storage.move(source.path, target.path)
+    _make_home(result / "any")
+    backup = None
+    with contextlib.suppress(FileNotFoundError):
+        if not result.stat().directory or not out.entries():
+            pass
+        elif isinstance(aside, Place):
+            with errors_of(out):
+                storage.move(out.path, aside.path)
+            backup = aside
+        else:
+            raise _made_meanwhile(out)
     try:
         with errors_of(out):
+            storage.remove(out.path, whole=False)  # an empty directory
             storage.move(result.path, out.path)
     except FileExistsError:
-        what, hint = "the output was made by another run meanwhile", "choose another place; that one stays as it is"
-        raise OutputExistsError(what, path=out, hint=hint) from None
-    return sorted(_inside(out, name) for _, name, _ in every)
+        raise _made_meanwhile(out) from None
+    return backup
+
+
+def _make_home(path: Place) -> None:
+    home = path.parent
+    if home is not None:
+        with errors_of(home):
+            home.storage.make_directory(home.path)
+
+
+def _below(place: Place) -> list[str]:
+    found = place.stat()
+    return [place / name for name in place.entries()] if found.directory else [place]
+
+
+def _made_meanwhile(out: Place) -> OutputExistsError:
+    what, hint = "the output was made by another run meanwhile", "choose another place; that one stays as it is"
+    return OutputExistsError(what, path=out, hint=hint)
 
 
 # ---- readers

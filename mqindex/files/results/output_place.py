@@ -11,7 +11,9 @@ from contextlib import suppress
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files import disk, lock
 from mqindex.files.path_relations import PathRelations
+from mqindex.files.places.place import Place
 from mqindex.files.probe import file_system, is_mount_point
+from mqindex.files.results import elsewhere
 from mqindex.files.results.staging import home_of, scratch, sweep
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -23,6 +25,9 @@ def require_new(out: str, *, overwrite: bool) -> None:
 
     What a broker holds, of whichever kind, is not moved. Nor is what no other directory can take the place of.
     """
+    if isinstance(out, Place):
+        elsewhere.require_new(out, overwrite=overwrite)
+        return
     try:
         new = not disk.exists(out)
     except OSError:  # above it something may not be entered
@@ -119,7 +124,14 @@ def require_apart(out: str, places: Iterable[str], whose: str, *, home: str | No
 
     It may be in `home`, but not be `home` or above it: what is replaced would go to a backup.
     """
-    where, apart = PathRelations(), list(places)
+    if isinstance(out, Place):
+        place = next(
+            (one for one in places if f"{one}/".startswith(f"{out}/") or f"{out}/".startswith(f"{one}/")), None
+        )
+        if place is not None:
+            raise ValueError(f"out: expected a place of its own, got {out}, where {whose} {place}")
+        return
+    where, apart = PathRelations(), [one for one in places if not isinstance(one, Place)]
     place = where.around(out, apart)
     if place is None:
         inside = apart if home is None else [*apart, home]

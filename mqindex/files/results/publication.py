@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mqindex.files import disk
-from mqindex.files.results import staging
+from mqindex.files.places.place import Place
+from mqindex.files.results import elsewhere, staging
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class Publication:
     """The directory that appears at `out`; `aside`: where an old `out` goes.
 
     `moves`: built files and directories, and where they go below `out`. `directories`: those that are made even if
-    empty.
+    empty. `about`: what the list of files in an object store says of them all.
     """
 
     scratch: str
@@ -24,6 +25,7 @@ class Publication:
     aside: str | None
     moves: tuple[tuple[str, str], ...]
     directories: tuple[str, ...] = ()
+    about: tuple[tuple[str, Any], ...] = ()
 
 
 class Published(NamedTuple):
@@ -37,7 +39,13 @@ class Published(NamedTuple):
 
 
 def publish(publication: Publication) -> Published:
-    """Let the result appear by one rename; a second attempt finds its work done."""
+    """Let the result appear by one rename, or as `elsewhere` does; a second attempt finds its work done."""
+    if isinstance(publication.out, Place):
+        assert isinstance(publication.scratch, Place)
+        found = elsewhere.publish(
+            publication.scratch, publication.out, publication.moves, publication.aside, dict(publication.about)
+        )
+        return Published(*found, 0.0)
     result, seconds = os.path.join(publication.scratch, "result"), 0.0
     if publication.aside is not None:
         staging.end_exchange(publication.out, publication.aside)

@@ -17,7 +17,9 @@ import numpy.typing as npt
 
 from mqindex.engines.python_turn import python_turn
 from mqindex.files import disk
-from mqindex.files.paths import join
+from mqindex.files.paths import base_name, join
+from mqindex.files.places.place import Place
+from mqindex.files.results.elsewhere import deliver, workshop
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.pipeline.batch_queue_build import BatchQueueBuilder
@@ -129,6 +131,8 @@ def build_queues(work: QueueWork, batch: QueueBatch) -> BuiltQueues:
             queues.put(units)
         with python_turn(mostly_python=batch.units < _SMALL * len(queues.begun)):
             built, written = queues.finish()
+        if isinstance(work.out, Place):
+            return BuiltQueues(queues.delivered(built), queues.left_out, 0.0)
     return BuiltQueues(tuple(built), queues.left_out, disk.sync_files(written))
 
 
@@ -156,7 +160,7 @@ class _Queues:
 
     def __init__(self, work: QueueWork, stack: ExitStack) -> None:
         self._work, self._stack = work, stack
-        self._home = disk.temporary(work.out, "queues")
+        self._home = disk.temporary(stack.enter_context(workshop(work.out)), "queues")
         disk.make_directory(self._home)
         self._log: CommitLog | None = None
         self.begun: dict[QueueName, tuple[QueueBuilder | BatchQueueBuilder, BuiltQueue]] = {}
@@ -169,7 +173,7 @@ class _Queues:
         with python_turn(mostly_python=sum(map(len, units.values())) < _SMALL * len(units)):
             both = [(self.named(name), some) for name, some in units.items()]
             log_bytes = self._work.log_bytes
-            disk.check_space(self._work.out, sum(builder.space(some, log_bytes) for builder, some in both))
+            disk.check_space(self._home, sum(builder.space(some, log_bytes) for builder, some in both))
             for builder, some in both:
                 try:
                     builder.put(some)
@@ -212,3 +216,10 @@ class _Queues:
             units, kept, odd = builder.units, builder.kept, builder.oddities
             built.append(replace(queue, units=units, kept=kept, files=len(paths), oddities=odd))
         return built, written
+
+    def delivered(self, built: list[BuiltQueue]) -> tuple[BuiltQueue, ...]:
+        """The same queues, with where they are in the scratch elsewhere."""
+        home = deliver(self._home, self._work.out)
+        moved = {one.path: join(home, base_name(one.path)) for one in built}
+        moved |= {one.ext: join(home, base_name(one.ext)) for one in built if one.ext is not None}
+        return tuple(replace(one, path=moved[one.path], ext=one.ext and moved[one.ext]) for one in built)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,8 +27,11 @@ from mqindex._native.index_file import IndexCore
 from mqindex.errors import RebuildError
 from mqindex.files import disk
 from mqindex.files.copying import copy
+from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.opening import bytes_of
 from mqindex.files.results import staging
+from mqindex.files.results.elsewhere import deliver, workshop
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, FileWalk
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
@@ -103,12 +107,13 @@ def extract(split: Split) -> Run:
 def _extract(split: Split, log: MappedFile, first: int) -> Run:
     if split.out is None or not split.index:
         return read_entries(split, log, first, None)
-    path = disk.temporary(split.out, "run")
-    with disk.new_file(path) as fd:
-        run = BlockWriter(fd)
-        found = read_entries(split, log, first, lambda entries: run.write(as_bytes(entries)))
-        run.flush()
-    return replace(found, path=path)
+    with workshop(split.out) as home:
+        path = disk.temporary(home, "run")
+        with disk.new_file(path) as fd:
+            run = BlockWriter(fd)
+            found = read_entries(split, log, first, lambda entries: run.write(as_bytes(entries)))
+            run.flush()
+        return replace(found, path=deliver(path, split.out))
 
 
 def read_entries(split: Split, log: MappedFile, first: int, take: Callable[[npt.NDArray[Any]], None] | None) -> Run:
@@ -148,13 +153,15 @@ class PartFile:
     """One index file while it is built. For one thread at a time."""
 
     def __init__(self, part: Part) -> None:
-        self.path = disk.temporary(part.out, "part")
+        self._out, self._stack = part.out, ExitStack()
+        home = self._stack.enter_context(workshop(part.out))
+        self.path = disk.temporary(home, "part")
         if part.base is not None:
             copy(part.base, self.path)
             self._file = MappedFile.open(self.path, writable=True)
         else:
             size = layout.index_file_size(part.hash_slot_num, part.index_num)
-            self._file = MappedFile.create(self.path, size, like=staging.rights_in(part.out))
+            self._file = MappedFile.create(self.path, size, like=staging.rights_in(home))
             self._file.advise_huge()
         self._core = IndexCore(self._file.map, part.hash_slot_num, part.index_num, True)
         if part.base is None:
@@ -165,19 +172,24 @@ class PartFile:
         return self._core.put_run(entries)
 
     def finish(self) -> Built:
-        """Bring the file to the disk, and close it."""
+        """Bring the file to where it is to be, and close it."""
         begin_timestamp, end_timestamp, _, end_phy_offset, _, count = self._core.header()
         started = time.perf_counter()
-        self._file.flush()
+        if not isinstance(self._out, Place):
+            self._file.flush()
         elapsed = time.perf_counter() - started
         self._file.check()
+        self._core.close()
+        self._file.close()
+        path = deliver(self.path, self._out)
         self.close()
-        return Built(self.path, max(count, 1) - 1, begin_timestamp, end_timestamp, end_phy_offset, elapsed)
+        return Built(path, max(count, 1) - 1, begin_timestamp, end_timestamp, end_phy_offset, elapsed)
 
     def close(self) -> None:
         """Close the file, finished or not."""
         self._core.close()
         self._file.close()
+        self._stack.close()
 
     def __enter__(self) -> PartFile:
         return self
@@ -191,17 +203,21 @@ def _seed(seed: Slice | tuple[int, int] | None) -> tuple[int, int]:
         return 0, 0
     if isinstance(seed, tuple):
         return seed
-    entry = np.fromfile(seed.path, RUN_ENTRY, 1, offset=seed.first * RUN_ENTRY.itemsize)[0]
-    return int(entry["phy_offset"]), int(entry["store_timestamp"])
+    with _entries(seed) as entries:
+        entry = np.frombuffer(entries, RUN_ENTRY)[0]
+        return int(entry["phy_offset"]), int(entry["store_timestamp"])
+
+
+def _entries(piece: Slice) -> AbstractContextManager[memoryview]:
+    at = piece.first * layout.RUN_ENTRY_SIZE
+    return bytes_of(piece.path, at, at + piece.count * layout.RUN_ENTRY_SIZE)
 
 
 def _put_slice(file: PartFile, piece: Slice) -> None:
     if piece.count == 0:
         return
-    with MappedFile.open(piece.path) as run:
-        at = piece.first * layout.RUN_ENTRY_SIZE
-        with memoryview(run.map) as whole, whole[at : at + piece.count * layout.RUN_ENTRY_SIZE] as entries:
-            stored = file.put(entries)
+    with _entries(piece) as entries:
+        stored = file.put(entries)
     if stored != piece.count:
         raise RebuildError(
             "an index file took fewer entries than planned", path=file.path, expected=piece.count, got=stored

@@ -26,6 +26,7 @@ from mqindex._native.log_extract import QueueTable
 from mqindex.files import disk
 from mqindex.files.paths import base_name
 from mqindex.files.reading.sparse import SparseFile
+from mqindex.files.results.elsewhere import deliver, workshop
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.pipeline.queue_build import NO_EXT
 from mqindex.rocketmq.queue.queue_names import QueueName
@@ -92,8 +93,10 @@ class UnitCollector:
         if not len(units):
             return None
         units, borders = group_units(units, len(names))
-        path = disk.temporary(out, "units")
-        return UnitRun(base_name(path), _write(path, names, units, borders))
+        with workshop(out) as home:
+            path = disk.temporary(home, "units")
+            counts = _write(path, names, units, borders)
+            return UnitRun(base_name(deliver(path, out)), counts)
 
     def _renumber(self, units: Units) -> tuple[list[QueueName], Units]:
         """Number the queues by their order in a run; two that differ by bytes in the table may have one name."""

@@ -43,6 +43,10 @@ class Server:
     def put(self, name: str, data: bytes) -> None:
         raise NotImplementedError
 
+    def files(self, below: str) -> dict[str, bytes]:
+        """All files below a directory, by their names from there."""
+        raise NotImplementedError
+
 
 class S3(Server):
     """One bucket."""
@@ -62,6 +66,10 @@ class S3(Server):
     def put(self, name: str, data: bytes) -> None:
         self.store.put(name, data)
 
+    def files(self, below: str) -> dict[str, bytes]:
+        names = [one["path"] for some in self.store.list(f"{below}/") for one in some]
+        return {name.removeprefix(f"{below}/"): bytes(self.store.get(name).bytes()) for name in names}
+
 
 class Hdfs(Server):
     """A name node with one data node."""
@@ -75,3 +83,11 @@ class Hdfs(Server):
         self.client.mkdirs(f"/{name}".rpartition("/")[0] or "/", 0o755, True)
         with self.client.create(f"/{name}", hdfs_native.WriteOptions(overwrite=True)) as file:
             file.write(data)
+
+    def files(self, below: str) -> dict[str, bytes]:
+        found = {}
+        for one in self.client.list_status(f"/{below}", recursive=True):
+            if not one.isdir:
+                with self.client.read(one.path) as file:
+                    found[one.path.removeprefix(f"/{below}/")] = file.read()
+        return found

@@ -1,0 +1,51 @@
+"""Stores on real servers: rebuilt from there and to there, byte for byte as here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mqindex.errors import OutputExistsError
+from mqindex.files.places.place import place_of
+from mqindex.rocketmq import IndexService, rebuild
+from tests.peer.places.servers import Server
+from tests.support.golden import case
+
+
+def files_below(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["basic-493", "ipv6-batch-ext-493", "medium-493"])
+def test_a_store_is_rebuilt_beside_itself(server: Server, name: str, tmp_path: Path) -> None:
+    root = case(name).unpack(tmp_path)
+    here = rebuild(root, tmp_path / "here")
+    url, out = server.upload(root, name), f"{server.url}/results/{name}"
+    there = rebuild(url, out, storage_options=server.options)
+    found = server.files(f"results/{name}")
+    manifest = found.pop("mqindex.json", None)
+    assert found == files_below(tmp_path / "here")
+    assert (there.messages, there.entries, there.units) == (here.messages, here.entries, here.units)
+    assert sorted(there.out_files) == sorted(f"{out}/{name}" for name in found)
+    assert (manifest is None) == url.startswith("hdfs")
+    if manifest is not None:
+        assert {one["name"] for one in json.loads(manifest)["files"]} == set(found)
+    with pytest.raises(OutputExistsError):
+        rebuild(url, out, storage_options=server.options)
+    assert not [name for name in place_of(f"{server.url}/results", server.options).entries() if "mqindex-" in name]
+
+
+def test_a_result_is_looked_up_where_it_is(server: Server, tmp_path: Path) -> None:
+    root, out = case("basic-493").unpack(tmp_path), f"{server.url}/results/looked-up"
+    rebuild(root, tmp_path / "here")
+    report = rebuild(root, out, storage_options=server.options)
+    slots, entries = report.settings["geometry"].value
+    given = {"hash_slot_num": slots, "index_num": entries}
+    keys = [f"k{n}" for n in range(200)]
+    with (
+        IndexService.open(tmp_path / "here" / "index", **given) as here,
+        IndexService.open(f"{out}/index", storage_options=server.options, **given) as there,
+    ):
+        assert there.query_offsets("TopicTest", keys).to_pylist() == here.query_offsets("TopicTest", keys).to_pylist()

@@ -1,0 +1,196 @@
+"""Stores and results elsewhere: what is rebuilt there is byte for byte what is rebuilt here."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex.errors import FileStateError, OutputExistsError
+from mqindex.files.places import remote_file
+from mqindex.files.places.place import place_of
+from mqindex.files.results import elsewhere
+from mqindex.rocketmq import CommitLog, rebuild
+from mqindex.rocketmq.log import frame_windows
+from tests.support.elsewhere import WAYS, Ways, memory
+from tests.support.golden import STORE_CASES, case
+from tests.support.log_writer import LogMessage, LogWriter
+
+__all__ = ["memory"]  # a fixture
+
+MANIFEST = "mqindex.json"
+
+
+@pytest.fixture(autouse=True)
+def _memory(memory: Ways) -> None:
+    """Every test has an empty one."""
+
+
+def files_below(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def said(report: Any) -> list[tuple[str, str, Any, Any, Any]]:
+    return sorted((one.kind, str(one.at), one.field, str(one.expected), str(one.got)) for one in report.findings)
+
+
+def offsets(log: CommitLog, start: int | None) -> list[int]:
+    return [at for batch in log.scan(start) for at in batch["phy_offset"].tolist()]
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of a few hundred bytes: every frame lies across the end of one, sooner or later."""
+    monkeypatch.setattr(remote_file, "_BLOCK", 4096)
+    monkeypatch.setattr(remote_file.RemoteFile, "step", 4096)
+    monkeypatch.setattr(frame_windows, "MARGIN", 64)
+    monkeypatch.setattr(frame_windows, "_FIRST", 256)
+
+
+@pytest.mark.parametrize("name", STORE_CASES)
+def test_a_store_elsewhere_gives_what_it_gives_here(name: str, tmp_path: Path) -> None:
+    root = case(name).unpack(tmp_path)
+    here, there = rebuild(root, tmp_path / "here"), rebuild(WAYS.upload(root), tmp_path / "there")
+    assert files_below(tmp_path / "there") == files_below(tmp_path / "here")
+    assert (there.messages, there.entries, there.units, said(there)) == (
+        here.messages, here.entries, here.units, said(here),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["basic-493", "ipv6-batch-ext-493", "rolls-493"])
+def test_small_windows_show_the_same(name: str, tmp_path: Path, tiny: None) -> None:
+    root = case(name).unpack(tmp_path)
+    rebuild(root, tmp_path / "here")
+    rebuild(WAYS.upload(root), tmp_path / "there", split_size=5000)
+    assert files_below(tmp_path / "there") == files_below(tmp_path / "here")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_log_elsewhere_is_read_as_here(seed: int, tmp_path: Path, tiny: None) -> None:
+    rng = random.Random(seed)
+    writer = LogWriter(tmp_path / "store" / "commitlog", mapped_file_size=1 << 15)
+    for n in range(120):
+        writer.write(LogMessage(keys=f"k{n}", body=rng.randbytes(rng.choice([10, 100, 3000, 9000]))))
+    for _ in range(6):
+        at, size = rng.choice(writer.frames)
+        writer.overwrite(at + rng.randrange(size), rng.randbytes(rng.choice([1, 4, 40])))
+    url = WAYS.upload(tmp_path / "store")
+    here, there = (
+        rebuild(store, tmp_path / name, index_num=50, hash_slot_num=20, split_size=4096)
+        for store, name in ((tmp_path / "store", "here"), (url, "there"))
+    )
+    assert files_below(tmp_path / "there") == files_below(tmp_path / "here")
+    assert said(there) == said(here)
+
+
+def test_a_frame_larger_than_a_window_is_read_whole(tmp_path: Path, tiny: None) -> None:
+    writer = LogWriter(tmp_path / "store" / "commitlog", mapped_file_size=1 << 20)
+    for size in (10, 300_000, 10, 70_000, 10):
+        writer.write(LogMessage(keys=f"k{size}", body=bytes(size)))
+    rebuild(tmp_path / "store", tmp_path / "here", index_num=50, hash_slot_num=20)
+    rebuild(WAYS.upload(tmp_path / "store"), tmp_path / "there", index_num=50, hash_slot_num=20, split_size=4096)
+    assert files_below(tmp_path / "there") == files_below(tmp_path / "here")
+
+
+@pytest.mark.parametrize("name", STORE_CASES)
+def test_a_result_elsewhere_has_the_files_and_their_list(name: str, tmp_path: Path) -> None:
+    root = case(name).unpack(tmp_path)
+    rebuild(root, tmp_path / "here")
+    out = "memory://results/one"
+    report = rebuild(WAYS.upload(root), out)
+    found, here = WAYS.files(out), files_below(tmp_path / "here")
+    listed = json.loads(found.pop(MANIFEST))
+    assert found == here
+    assert {one["name"]: one["size"] for one in listed["files"]} == {name: len(data) for name, data in here.items()}
+    assert (listed["hash_slot_num"], listed["index_num"]) == report.settings["geometry"].value
+    assert sorted(report.out_files) == sorted(f"{out}/{name}" for name in here)
+
+
+def test_nothing_is_overwritten_in_an_object_store(tmp_path: Path) -> None:
+    root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
+    with pytest.raises(OutputExistsError, match="nothing is overwritten in an object store"):
+        rebuild(root, out, overwrite=True)
+    rebuild(root, out)
+    before = WAYS.files(out)
+    with pytest.raises(OutputExistsError, match="the output exists and is not empty"):
+        rebuild(root, out)
+    WAYS.put("memory://results/two/mine", b"a file of others")
+    with pytest.raises(OutputExistsError, match="the output exists and is not empty"):
+        rebuild(root, "memory://results/two")
+    assert WAYS.files(out) == before
+
+
+def test_what_a_killed_run_left_is_refused_and_then_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
+    rebuild(root, out)
+    WAYS.store.delete("results/one/mqindex.json")
+    WAYS.put(f"{out}/_mqindex-0123456789ab/owner", b"mqindex\n")
+    with pytest.raises(FileStateError, match="its run has not finished"):
+        elsewhere.require_finished(place_of(out))
+    with pytest.raises(FileStateError, match="another run may be writing there"):
+        rebuild(root, out)
+    monkeypatch.setattr(elsewhere, "_QUIET", -1)
+    rebuild(root, out)
+    assert not [name for name in WAYS.files(out) if name.startswith("_")]
+    elsewhere.require_finished(place_of(out))
+
+
+def test_a_list_without_its_files_is_refused(tmp_path: Path) -> None:
+    root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
+    report = rebuild(root, out)
+    WAYS.store.delete(report.out_files[-1].removeprefix("memory://"))  # of the index
+    with pytest.raises(FileStateError, match=r"a file is not as its rebuild left it.*got none"):
+        elsewhere.require_finished(place_of(out))
+    WAYS.put(f"{out}/{MANIFEST}", b"{}")
+    with pytest.raises(FileStateError, match="its list of files cannot be read"):
+        elsewhere.require_finished(place_of(out))
+
+
+def test_a_failed_run_leaves_nothing_half_visible(tmp_path: Path) -> None:
+    root = case("basic-493").unpack(tmp_path)
+    url = WAYS.upload(root)
+    for forbidden in ("units", "part", "index/", MANIFEST):
+        out = f"memory://results/{forbidden.strip('/')}"
+        WAYS.forbidden = f"{forbidden}"
+        with pytest.raises(PermissionError):
+            rebuild(root, out)
+        WAYS.forbidden = ""
+        assert MANIFEST not in WAYS.files(out)
+    assert url
+
+
+def test_a_log_elsewhere_is_scanned_as_here(tmp_path: Path, tiny: None) -> None:
+    root = case("medium-493").unpack(tmp_path)
+    url = WAYS.upload(root)
+    with CommitLog.open(root / "commitlog") as here, CommitLog.open(place_of(f"{url}/commitlog")) as there:
+        for start in (None, here.min_phy_offset + 1, 70_000):
+            assert offsets(there, start) == offsets(here, start)
+        some = next(iter(here.scan()))["phy_offset"][:20].tolist()
+        assert [there.get_message(at) for at in some] == [here.get_message(at) for at in some]
+
+
+def test_bytes_that_no_window_asked_for_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(random.Random(1).randbytes(1 << 20))
+    place = place_of(f"{WAYS.upload(tmp_path)}/file")
+    with pytest.raises(FileStateError, match="bytes were used that had not been read"):  # noqa: SIM117
+        with remote_file.RemoteFile(place) as file:
+            window = bytes(memoryview(file.window(10, 20))[10:20])
+            assert window == (tmp_path / "file").read_bytes()[10:20]
+            file.map[700_000:700_010]
+    with remote_file.RemoteFile(place) as file:
+        assert file.read(300_000, 900_000) == (tmp_path / "file").read_bytes()[300_000:900_000]
+        file.release(600_000)
+        assert file.read(500_000, 900_000) == (tmp_path / "file").read_bytes()[500_000:900_000]
+
+
+def test_a_file_that_is_replaced_meanwhile_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(1 << 20))
+    url = f"{WAYS.upload(tmp_path)}/file"
+    file = remote_file.RemoteFile(place_of(url))
+    file.window(0, 10)
+    WAYS.put(url, bytes(1 << 20) + b"!")
+    with pytest.raises(FileStateError, match="the file was replaced while it was read"):
+        file.window(700_000, 700_010)
