@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from mqindex._rules import Broker, Rule
+from mqindex._rules import Broker, Rule, numbers_of
 
 REFERENCE: Final = "4.9.3"
 """The version whose rules are taken where nothing shows another; every broker takes its frames."""
+
+_OLDEST: Final = "4.5"
+"""Of those before it the rules of a start are not known; their files are read as its own."""
 
 EVERY: Final = Rule("every broker does", None, None, "")
 
@@ -65,10 +68,6 @@ BATCH_QUEUES: Final = Rule(
 
 # ---- the start
 
-LENGTHS_COMPARED: Final = Rule(
-    "a file of another length prevents a start; else it and all after it are left out",
-    "4.5", None, "MappedFileQueue.load",
-)  # fmt: skip
 DIRECTORIES_STOP: Final = Rule(
     "a directory among the files of a log or queue prevents a start; later it is skipped",
     None, "5.1", "MappedFileQueue.doLoad",
@@ -79,7 +78,7 @@ EMPTY_FILES_STOP: Final = Rule(
 )  # fmt: skip
 WAITS_FOR_DISPATCH: Final = Rule(
     "a start waits until the log is dispatched to its end",
-    "4.5", "5.0", "DefaultMessageStore.start",
+    None, "5.0", "DefaultMessageStore.start",
 )  # fmt: skip
 WAITS_IF_TOLD: Final = Rule(
     "it does so only with recheckReputOffsetFromCq",
@@ -155,7 +154,7 @@ RULES: Final = tuple(rule for rule in globals().values() if isinstance(rule, Rul
 
 
 def broker_of(broker_version: str | None) -> Broker:
-    """The broker of a version that was given, None: of any. `ValueError` for what is no version.
+    """The broker of a version that was given, None: of any. `ValueError` for what is no version, or too old.
 
     >>> broker_of("4.9.3").does(TAGS_INDEXED), broker_of("v5.4-SNAPSHOT").does(TAGS_INDEXED)
     (False, True)
@@ -167,6 +166,11 @@ def broker_of(broker_version: str | None) -> Broker:
     numbers = re.match(r"^[vV]?(\d{1,9}\.\d{1,9}(?:\.\d{1,9})?)(?:\.\d+)*(?:[-.].*)?$", broker_version)
     if numbers is None:
         raise ValueError(f"broker_version: expected a version like '4.9.3', got {broker_version!r:.80}")
+    if numbers_of(numbers[1]) < numbers_of(_OLDEST):
+        raise ValueError(
+            f"broker_version: expected {_OLDEST} or later, got {broker_version}: how older brokers start is not known; "
+            f"the files are those of {_OLDEST}.0, so give that"
+        )
     return Broker.of(numbers[1])
 
 

@@ -24,7 +24,7 @@ _NO_START = "a broker without any queue reads its log again when it starts, but 
 
 STRAY_LOG_FILE = Kind("stray-log-file", "error",
     "A file or directory that is not a log file is in the log's directory, and no broker starts (5.1 and later "
-    "ignore directories; brokers before 4.5 load nothing after it).",
+    "ignore directories; what brokers before 4.5 do is not known).",
     f"{{who}} refuses to start: {_OWN_DIRECTORY}", stops_start=True)
 LOADED_AS_LOG_FILE = replace(STRAY_LOG_FILE,
     hint=f"a broker loads it as a log file, after all others by its name: {_OWN_DIRECTORY}", stops_start=False)
@@ -32,27 +32,22 @@ DUPLICATE_LOG_FILE = replace(STRAY_LOG_FILE,
     hint="a broker loads both, one after the other: move the one that is incomplete elsewhere", stops_start=False)
 STRAY_QUEUE_FILE = Kind("stray-queue-file", "error",
     "A file or directory that is not a file of the queue is in its directory, and no broker starts (5.1 and later "
-    "ignore directories; brokers before 4.5 load nothing after it).",
+    "ignore directories; what brokers before 4.5 do is not known).",
     "{who} refuses to start: move it elsewhere", "consumequeue", stops_start=True)
 STRAY_EXT_FILE = replace(STRAY_QUEUE_FILE, mended_by=None)
 IGNORED_QUEUE_FILE = replace(STRAY_EXT_FILE, severity="warning", hint="the broker ignores it", stops_start=False)
 LOADED_AS_QUEUE_FILE = replace(STRAY_QUEUE_FILE,
     hint="a broker loads it as a file of the queue, where its name sorts: move it elsewhere", stops_start=False)
-QUEUE_FILES_NOT_LOADED = replace(STRAY_QUEUE_FILE,
-    hint="the broker starts without what is after it, and writes over it: move it elsewhere before", stops_start=False)
 LOG_FILE_EMPTY = Kind("log-file-empty", "error",
-    "A log file has no bytes, and brokers from 4.5 to 5.1.2 do not start.",
+    "A log file has no bytes, and brokers before 5.1.3 do not start.",
     "{who} refuses to start: delete it", stops_start=True)
 QUEUE_FILE_EMPTY = Kind("queue-file-empty", "error",
-    "A file of a queue has no bytes, and brokers from 4.5 to 5.1.2 do not start.",
+    "A file of a queue has no bytes, and brokers before 5.1.3 do not start.",
     "{who} refuses to start: delete it", stops_start=True)
 LOG_FILE_LENGTH = Kind("log-file-length", "error",
-    "The length of a log file is not mappedFileSizeCommitLog, and no broker starts (before 4.5 it starts without this "
-    "file and all after it, and writes over them).",
+    "The length of a log file is not mappedFileSizeCommitLog, and no broker starts (what brokers before 4.5 do is not "
+    "known).",
     f"{{who}} refuses to start: {_OTHER_LENGTH}", stops_start=True)
-LOG_FILES_NOT_LOADED = replace(LOG_FILE_LENGTH,
-    hint=f"the broker starts without this file and {{files}}, and writes over them; do this before: {_OTHER_LENGTH}",
-    stops_start=False)
 QUEUE_TYPE = Kind("queue-type", "error",
     "The type of a queue is not the type of its topic, and brokers 5.0 and later do not start.",
     "the broker refuses to start: restore config/topics.json, or move this directory elsewhere", stops_start=True)
@@ -278,9 +273,9 @@ TOPIC_DELETED = Kind("topic-deleted", "warning",
     "it was deleted, and its messages are in no queue until they expire; repair leaves it. If it was not, restore "
     "config/topics.json first")
 QUEUE_SIZE = Kind("queue-size", "error",
-    "The length of a queue's file is not the one that the broker has set, and no broker starts (before 4.5 it starts "
-    "without this file and all after it in its queue, and writes over them).",
-    f"a broker refuses to start, or loses units before 4.5; {_REWRITE_QUEUE}", "consumequeue", stops_start=True)
+    "The length of a queue's file is not the one that the broker has set, and no broker starts (what brokers before "
+    "4.5 do is not known).",
+    f"a broker refuses to start; {_REWRITE_QUEUE}", "consumequeue", stops_start=True)
 OTHER_QUEUE_SIZE = replace(QUEUE_SIZE, hint="{who} refuses to start: is the setting another?", mended_by=None)
 QUEUE_FILE_MISSING = Kind("queue-file-missing", "error",
     "One or more files are missing inside a queue.",

@@ -281,7 +281,6 @@ def test_a_repair_does_not_say_that_all_is_good(store: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "settings", "starts"),
     [
-        ("4.4.0", {}, True),
         ("4.9.3", {}, False),
         ("5.5.0", {}, True),
         ("5.5.0", {"recheckReputOffsetFromCq": "true"}, False),

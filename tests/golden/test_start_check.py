@@ -277,32 +277,6 @@ def test_a_cut_last_file_stops_every_broker(store: Path, version: str) -> None:
     assert [(one.expected, one.got) for one in told(report, "log-file-length")] == [(size, size - 100)]
 
 
-@pytest.mark.parametrize("version", ["4.3.2", "4.4.0"])
-def test_brokers_before_4_5_start_without_a_cut_file_and_lose_it(store: Path, version: str) -> None:
-    """It was said that the broker does not start: a real 4.3.2 started, served none of it and wrote over it."""
-    first, last = log_paths(store)
-    os.truncate(last, last.stat().st_size - 100)
-    for cut, later in ((last, "0 later files"), (first, "1 later file")):
-        os.truncate(cut, cut.stat().st_size - 100)
-        report = verify(store, broker_version=version, config={"mappedFileSizeCommitLog": 65536})
-        start = start_of(report)
-        assert (report.ok, start.starts, start.cuts, start.messages_deleted) == (False, True, (str(cut),), None)
-        (finding,) = told(report, "log-file-length")
-        assert (finding.path, finding.got) == (str(cut), cut.stat().st_size)
-        assert f"the broker starts without this file and {later}" in str(finding.hint)
-
-
-@pytest.mark.parametrize("name", ["lost+found", "an empty next file"])
-def test_brokers_before_4_5_start_with_what_is_after_the_log(store: Path, name: str) -> None:
-    """A real 4.3.2 started, answered as before and went on; verify said that it does not start."""
-    if name == "lost+found":
-        (store / "commitlog" / name).mkdir()
-    else:
-        next_log_file(store).touch()
-    report = verify(store, broker_version="4.3.2")
-    assert (report.ok, start_of(report)) == (True, Start(True, lock="free"))
-
-
 @pytest.mark.parametrize("version", ["4.9.3", "5.5.0"])
 def test_a_log_of_which_nothing_is_confirmed(store: Path, version: str) -> None:
     """It was "yes, delete nothing": 4.9.3 never ended its start, and 5.5.0 wrote its next message at phy offset 0."""
@@ -314,23 +288,6 @@ def test_a_log_of_which_nothing_is_confirmed(store: Path, version: str) -> None:
     assert [one.path for one in told(report, "log-not-confirmed")] == [first]
     other = verify(store, broker_version=version, config={**switches, "enableControllerMode": "true"})
     assert (told(other, "log-not-confirmed"), start_of(other).starts) == ([], True)
-
-
-def test_brokers_before_4_5_load_no_log_after_a_stray_file(store: Path) -> None:
-    stray, (first, _) = store / "commitlog" / ".nfs0001", log_paths(store)
-    stray.write_bytes(bytes(10))
-    report = verify(store, broker_version="4.4.0")
-    assert (start_of(report).starts, start_of(report).cuts) == (True, (str(first),))
-    assert "this file and 2 later files" in str(told(report, "log-file-length")[0].hint)
-
-
-def test_a_queue_file_of_another_length_does_not_stop_a_broker_before_4_5(store: Path) -> None:
-    """A real 4.3.2 started; what it would have lost is for `repair` to write."""
-    os.truncate(min((store / "consumequeue").glob("*/0/*")), 500)
-    report = verify(store, broker_version="4.3.2")
-    assert (report.ok, start_of(report).starts) == (False, True)
-    assert repair(store, broker_version="4.3.2").ok
-    assert verify(store, broker_version="4.3.2").ok
 
 
 def test_a_given_file_size_that_the_log_has_not(tmp_path: Path) -> None:

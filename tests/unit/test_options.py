@@ -157,7 +157,7 @@ def test_only_brokers_before_4_5_2_read_the_old_names_of_sizes():
     with pytest.raises(ValueError, match=r"only brokers before 4\.5\.2 read this name.*--broker-version"):
         store_options("/s", config=config)
     both = {"mappedFileSizeCommitLog": 8192, "mapedFileSizeCommitLog": 4096}
-    brokers = [store_options("/s", config=both, broker_version=version) for version in ("4.4.0", "5.1.0")]
+    brokers = [store_options("/s", config=both, broker_version=version) for version in ("4.5.1", "5.1.0")]
     assert [one.given(LOG_FILE_SIZE) for one in brokers] == [4096, 8192]
     same = {"mapedFileSizeCommitLog": 1 << 30, "mapedFileSizeConsumeQueue": "6000000"}
     assert store_options("/s", config=same).given(LOG_FILE_SIZE) is None

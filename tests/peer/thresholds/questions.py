@@ -88,11 +88,6 @@ def hole(store: Path) -> None:
     (store / "commitlog" / SECOND).rename(store / "commitlog" / f"{131072:020d}")
 
 
-def cut_last_file(store: Path) -> None:
-    with open(store / "commitlog" / SECOND, "r+b") as file:
-        file.truncate(65000)
-
-
 def no_files(store: Path) -> None:
     """A store of its own: nothing was ever written."""
     for path in sorted(store.rglob("*"), reverse=True):
@@ -196,9 +191,6 @@ QUESTIONS = {
         "the size of the first file's blank is 2^31-1, after an unclean end", f"log 0 {BLANK}", ("5.3.1", "5.3.2"),
         picked=LOG, harm=blank(2**31 - 1),
     ),
-    "LENGTHS_COMPARED": Question(
-        "the last log file is cut to 65000 bytes", "load false", ("4.4.0", "4.5.0"), harm=cut_last_file,
-    ),
     "LOG_IN_PLACES": of_class("its class", f"{STORE}MultiPathMappedFileQueue", ("4.9.1", "4.9.2")),
     "LOG_IN_ROOT": Question(
         "storePathCommitLog, if only storePathRootDir=/data is set", "[/data/commitlog]", ("4.9.3", "4.9.4"),
@@ -259,7 +251,7 @@ QUESTIONS = {
     "WAITING_TOPICS_DISPATCHED": dispatched("5.1.1", "5.1.3", "SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer"),
     "WAITS_FOR_DISPATCH": Question(
         "a start where the second of three log files is missing", "log 0 192516, does not end",
-        ("4.4.0", "4.5.0", *IN_4_9), (), "log |started|does not end", hole,
+        IN_4_9, (), "log |started|does not end", hole,
     ),
     "WAITS_IF_TOLD": Question(
         "the same with recheckReputOffsetFromCq=false", "started", IN_4_9,

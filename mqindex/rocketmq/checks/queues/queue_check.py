@@ -111,8 +111,6 @@ def _stray(one: Skipped, loaded: Loaded) -> Finding:
     kind = catalogue.IGNORED_QUEUE_FILE
     if any(entry.path == one.path for entry in loaded.files):
         kind = catalogue.LOADED_AS_QUEUE_FILE
-    elif any(entry.path == one.path for entry in loaded.left[:-1]):
-        kind = catalogue.QUEUE_FILES_NOT_LOADED
     return kind.finding(one.path, got=one.reason)
 
 

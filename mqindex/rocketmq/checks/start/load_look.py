@@ -1,6 +1,6 @@
 """Whether a broker's next start would load the directories of a log and of its queues, and what it would delete there.
 
-Source: RocketMQ `MappedFileQueue`, `DefaultMessageStore.load`, `ConsumeQueueStore.loadConsumeQueues`, 4.1 to 5.5.1.
+Source: RocketMQ `MappedFileQueue`, `DefaultMessageStore.load`, `ConsumeQueueStore.loadConsumeQueues`, 4.5 to 5.5.1.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LoadLook(StartLook):
     def _load(self, entries: Sequence[Entry], size: int | None, what: str) -> None:
         """`what`: whose files; other checks make the findings of a "simple queue"."""
         loaded = load(entries, size, self._broker)
-        self._files += [one for one in entries[: len(entries) - len(loaded.left)] if not one.directory]
+        self._files += [one for one in entries if not one.directory]
         making = what == "log" and self._running  # the broker makes its next file
         for refused in loaded.refused:
             if not (making and refused.rule is EMPTY_FILES_STOP):
@@ -58,7 +58,6 @@ class LoadLook(StartLook):
             self._deletes.append(loaded.deleted.path)
         if what == "log":
             self._at_names(loaded.files)
-            self._at_left(loaded.left, size)
 
     def _refuse(self, refused: Refused, what: str) -> None:
         """With this file a broker of the rule does not start."""
@@ -84,17 +83,6 @@ class LoadLook(StartLook):
                 got = before[one.name].path
                 self._findings.append(kind.finding(one.path, expected="one file of this name", got=got))
             before[one.name] = one
-
-    def _at_left(self, left: Sequence[Entry], size: int | None) -> None:
-        """What a broker before 4.5 writes over."""
-        files = [one for one in left if is_log_file(one) and one.size]
-        if not files or self._running:
-            return
-        later = plural(sum(one is not left[0] for one in files), "later file")
-        self._cuts.append(files[0].path)
-        self._messages = None
-        got = "a directory" if left[0].directory else left[0].size
-        self._findings.append(catalogue.LOG_FILES_NOT_LOADED.finding(left[0].path, expected=size, got=got, files=later))
 
     def _require_known(self, setting: Setting[int], size: int | None, directories: Iterable[Sequence[Entry]]) -> None:
         """Nobody knows whether a broker takes files whose length is neither given nor shown, nor its default."""

@@ -1,6 +1,6 @@
 """Where a broker cuts its log when it starts: at the first record that is bad to it, among those that it reads again.
 
-Source: RocketMQ `CommitLog.checkMessageAndReturnSize`, `MappedFileQueue.truncateDirtyFiles`, 4.1 to 5.5.0.
+Source: RocketMQ `CommitLog.checkMessageAndReturnSize`, `MappedFileQueue.truncateDirtyFiles`, 4.5 to 5.5.0.
 """
 
 from __future__ import annotations

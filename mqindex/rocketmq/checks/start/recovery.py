@@ -4,7 +4,7 @@ Its recovery compares checksums, and cuts the log at the first bad record. After
 reads, and nothing else.
 
 Source: RocketMQ `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`, `CommitLog.isMappedFileMatchedRecover`,
-`ConsumeQueueStore.isMappedFileMatchedRecover`, `StoreCheckpoint`, 4.1 to 5.5.0. What changed is at the thresholds.
+`ConsumeQueueStore.isMappedFileMatchedRecover`, `StoreCheckpoint`, 4.5 to 5.5.0. What changed is at the thresholds.
 """
 
 from __future__ import annotations

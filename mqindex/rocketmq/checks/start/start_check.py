@@ -3,7 +3,7 @@
 Directories are listed and a few bytes are read, whatever the size of the store.
 
 Source: RocketMQ `MappedFileQueue.doLoad`, `DefaultMessageStore.load`, `IndexService.load`, `StoreCheckpoint`,
-`ConfigManager.load`, `ConsumeQueueStore.loadConsumeQueues`, 4.1 to 5.5.0.
+`ConfigManager.load`, `ConsumeQueueStore.loadConsumeQueues`, 4.5 to 5.5.0.
 """
 
 from __future__ import annotations
