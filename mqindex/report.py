@@ -175,7 +175,7 @@ class Start:
     cuts : tuple of str, logs that it would cut there; of RocketMQ, files of the log
     messages_deleted : int or None, messages of a RocketMQ log that it would delete, in the files that it cuts or
         deletes; None: not known
-    lock : "held" while a broker runs, "free", "absent", or "unreadable": not known
+    lock : "held" while a broker runs, "free", "absent", or "unreadable", "elsewhere": not known
     lock_pid : int or None, the process that holds it; None: nobody does, or it cannot be seen from here
     lock_holder : str or None, that program's name
 

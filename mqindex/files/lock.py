@@ -17,13 +17,14 @@ from mqindex._native.owner import Owner
 from mqindex.errors import FileStateError, StoreInUseError
 from mqindex.files import disk
 from mqindex.files.fork_lock import new_rlock
+from mqindex.files.places.place import Place
 from mqindex.files.rights import as_owner_of
 from mqindex.files.tmpfile import link_into_place, open_nameless
 
 _LOCKS = ("lock", ".lock")  # of a store, of a log dir
 _ABOVE = 3  # directories from a queue to its store's root
 _MOST_BELOW = 1_000_000  # directories that are looked through for a store in one that is to be moved
-State = Literal["held", "free", "absent", "unreadable"]
+State = Literal["held", "free", "absent", "unreadable", "elsewhere"]
 
 
 class Holder(NamedTuple):
@@ -55,7 +56,7 @@ def refuse_writer(error: OSError, path: str) -> None:
 
 
 def state(path: str) -> State:
-    """Whether a broker holds a lock file, found out without taking it; "unreadable": not known."""
+    """Whether a broker holds a lock file, found out without taking it; "unreadable", "elsewhere": not known."""
     return holder(path).state
 
 
@@ -64,6 +65,8 @@ def holder(path: str) -> Holder:
 
     If this process holds the lock, the file is not opened: closing it would release the lock.
     """
+    if isinstance(path, Place):
+        return Holder("elsewhere")
     with _held_lock:
         try:
             if _place(os.path.dirname(path) or ".") in _held and os.path.exists(path):

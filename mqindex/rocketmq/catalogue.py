@@ -79,6 +79,9 @@ COMPACTION_UNLIKE = Kind("compaction-unlike", "warning",
 NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the log has no permission to write a file that a broker opens for writing, so it does not start.",
     "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all", stops_start=True)
+ELSEWHERE = Kind("files-elsewhere", "info",
+    "The files are not on this machine: locks, owners, links and holes are not known there.",
+    "no lock, owner, link or hole was looked at; copy the store here, or mount its place, to have them looked at too")
 LOCK_UNREADABLE = Kind("lock-unreadable", "error",
     "The store's lock is not a file, and no broker starts.",
     "no broker starts with it: move it elsewhere", stops_start=True)

@@ -83,7 +83,7 @@ def rebuild(
     store : path of a store's root; it is only read.
     out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
     parts : names of what to build, of "index" and "consumequeue", which has the batch queues too; None: both.
-    config, commitlog, hash_slot_num, index_num, broker_version : store options
+    config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options
         (`mqindex.rocketmq.options.StoreArguments`); what is not given is inferred from
         the files that survive, else the broker's defaults hold. Where the broker was replaced by one of the other rule
         for TAGS, the ends of the index files show it; a time that began and ended within one file is not seen.

@@ -21,6 +21,7 @@ from mqindex.files import disk
 from mqindex.files.backups.backup import backup_in
 from mqindex.files.backups.exchange import Change, Exchange, refuse_linked
 from mqindex.files.paths import join, parent_of
+from mqindex.files.places.place import require_here
 from mqindex.files.results import staging
 from mqindex.files.rights import as_owner_of
 from mqindex.report import Finding, RepairReport, left_or_repaired
@@ -81,7 +82,7 @@ def repair(
     replace_served : also repair queues in which a broker gave queue offsets a second time: consumers no longer get the
         messages with these offsets that they get now, but the earlier ones, or the later where they began again at 0.
     parts : what to repair, of "index" and "consumequeue", which has the batch queues too; None: both.
-    config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`.
+    config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
 
     Returns
@@ -119,6 +120,7 @@ def repair(
     (False, True, [])
     """
     wanted, order = check_parts(parts), store_options(store, **given)
+    require_here(order.root)
     with as_owner_of(order.root, reading=True):
         if not dry_run:
             refuse_linked(stores.linked_directories(order.root))
@@ -226,6 +228,7 @@ def undo_repair(
     (True, True)
     """
     options = store_options(store)
+    require_here(options.root)
     stores.require_store(options.root)
     hold = partial(_held_and_swept, options)
     return take_back(options.root, backup, [options.root], hold, catalogue.WRITTEN_SINCE, dry_run=dry_run)

@@ -41,9 +41,9 @@ def report(
 
     Parameters
     ----------
-    store : path of a store's root; also of one that a broker is writing.
+    store : path of a store's root, as for `verify`; also of one that a broker is writing.
     deep : also compare every body with its checksum, and every index entry with the log.
-    config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `verify`.
+    config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options, as for `verify`.
     engine : where the stages run; None: `LocalEngine()`.
 
     Returns

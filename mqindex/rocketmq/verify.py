@@ -11,7 +11,9 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
+from mqindex.files.places.place import Place
 from mqindex.report import Finding, Report
+from mqindex.rocketmq import catalogue
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.sidecar_check import check_sidecar, sidecars_to_check
@@ -43,9 +45,10 @@ def verify(
 
     Parameters
     ----------
-    store : path of a store's root; also of one that a broker is writing.
+    store : path of a store's root; also of one that a broker is writing. Or its URL: no lock, owner, link or hole of a
+        file is looked at then, which a finding says.
     deep : also compare every body with its checksum, and every index entry with the log.
-    config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`.
+    config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
 
     Returns
@@ -102,7 +105,7 @@ def examine(
     report.files = len(found.index_files)
     if found.log_gone is not None:
         report.start, findings = run_one(engine, check_start, found, "look at the start")
-        report.findings += [found.log_gone, *findings, *_sidecar_findings(engine, found)]
+        report.findings += [*_not_asked(found), found.log_gone, *findings, *_sidecar_findings(engine, found)]
         report.seconds = time.perf_counter() - started
         return Examined(engine, report, found)
     every = sampling(found.log_bytes) if count else None
@@ -125,7 +128,13 @@ def findings_of(engine: Engine, diagnosis: StoreDiagnosis) -> list[Finding]:
     sides += _sidecar_findings(engine, diagnosis.index.survey)
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]
     listed = list(dict.fromkeys([*diagnosis.index.findings, *diagnosis.queues.findings, *sides, *unknown]))
-    return of_the_log_as_read(engine, diagnosis.walked, listed)
+    return _not_asked(diagnosis.index.survey) + of_the_log_as_read(engine, diagnosis.walked, listed)
+
+
+def _not_asked(found: Survey) -> list[Finding]:
+    """That a part of the store is elsewhere, where some things are not known."""
+    places = [one for one in (found.options.root, *found.options.commitlog) if isinstance(one, Place)]
+    return [catalogue.ELSEWHERE.finding(one) for one in places[:1]]
 
 
 def _sidecar_findings(engine: Engine, found: Survey) -> list[Finding]:

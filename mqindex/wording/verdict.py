@@ -11,6 +11,7 @@ LOCKS = {
     "free": "free: no broker runs on this {}",
     "absent": "not there",
     "unreadable": "there, but not for us to read",
+    "elsewhere": "not known: the files are not on this machine",
 }
 """What the state of a lock means for a store or a log dir."""
 
@@ -90,4 +91,4 @@ def _lock(start: Start) -> str:
         return f"held by {who}" + ("" if start.lock_pid is None else f" (process {start.lock_pid})")
     if start.lock == "unreadable":
         return "its file cannot be read, so it is not known whether a broker runs"
-    return "free: no broker runs" if start.lock == "free" else "there is none"
+    return {"free": "free: no broker runs", "elsewhere": LOCKS["elsewhere"]}.get(start.lock, "there is none")

@@ -401,6 +401,7 @@ SHOWN: Final[dict[str, Made]] = {
     "sidecar-alone": _optimised(sidecars.alone),
 }
 ELSEWHERE: Final = {
+    "files-elsewhere": "a store that is on no disk of this machine: golden/test_elsewhere.py",
     "not-writable": "a file of another user: golden/test_start_check.py",
     "queue-unreadable": "a file that is cut meanwhile: golden/test_unread_files.py",
     "file-unread": "a disk that fails, and only a rebuild goes on: golden/test_unread_files.py",

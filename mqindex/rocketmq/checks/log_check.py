@@ -25,6 +25,7 @@ from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, needs_a
 from mqindex.rocketmq.checks.queues.unit_check import ExtReader, QueueRun, UnitCheck
 from mqindex.rocketmq.checks.waiting import Waiting
 from mqindex.rocketmq.log.damage import Damage
+from mqindex.rocketmq.log.frame_windows import frame_window
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
 from mqindex.rocketmq.log.message import fault_error
 from mqindex.rocketmq.pipeline.log_end import find_after_end
@@ -221,7 +222,7 @@ def _first_message(walk: FileWalk, first: int) -> int:
 def _stored(log: MappedFile, check: LogCheck, phy_offset: int) -> int:
     """The store timestamp of a message."""
     start = check.span.file_start
-    scanner = Scanner(log.map, start, phy_offset, phy_offset + 1, max_frames=1)
+    scanner = Scanner(frame_window(log, start, phy_offset), start, phy_offset, phy_offset + 1, max_frames=1)
     frames = next(scanner, None)
     if frames is None:  # others wrote or cut the file meanwhile
         check_whole(log.map)

@@ -10,6 +10,7 @@ from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import base_name, join
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.opening import map_file
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, kinds, layout
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
@@ -64,7 +65,8 @@ def check_sidecar(task: SidecarTask) -> list[Finding]:
 
 
 def _check_fence(index: str, geometry: tuple[int, int]) -> list[Finding]:
-    with MappedFile.open(index) as file:
+    with map_file(index) as file:
+        file.window(0, INDEX_HEADER_SIZE)
         if file.size != layout.index_file_size(*geometry):
             return []  # a finding of the index file itself
         sidecars = Sidecars(file, geometry)
@@ -78,7 +80,7 @@ def _check_fence(index: str, geometry: tuple[int, int]) -> list[Finding]:
 
 def _checked(file: MappedFile, core: IndexCore, sidecars: Sidecars) -> list[Finding]:
     fence = sidecars.fence
-    entries = IndexHeader.from_bytes(file.map[:INDEX_HEADER_SIZE]).index_count - 1
+    entries = IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count - 1
     if entries != sidecars.covered:
         covered = plural(entries, "entry")
         return [catalogue.SIDECAR_BEHIND.finding(fence, field="covered", expected=covered, got=sidecars.covered)]
@@ -95,7 +97,8 @@ def _checked(file: MappedFile, core: IndexCore, sidecars: Sidecars) -> list[Find
 
 def _check_filter(path: str, fenced: Sequence[str]) -> list[Finding]:
     """A filter that knows a file which is gone, or has been written to, is not looked at for that file."""
-    with MappedFile.open(path) as file:
+    with map_file(path) as file:
+        file.populate()
         found = FilterFile(file)
         found.require_content()
     if any(one in found.numbers for one in known_of(fenced)):

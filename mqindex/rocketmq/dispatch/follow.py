@@ -111,8 +111,8 @@ def follow(
     stop : a `threading.Event`, or anything with its `is_set` and `wait`.
     progress : called about once a second with a `ReputProgress`.
     interval : seconds between looks at the log while messages come.
-    config, commitlog, hash_slot_num, index_num, broker_version : store options, as for `rebuild`. The first run
-        decides; `out` remembers.
+    config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options, as for `rebuild`. The
+        first run decides; `out` remembers.
     engine : where a repair of `out` runs; None: `LocalEngine()`.
 
     Raises

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mqindex._native.keys import key_hash
 from mqindex.errors import MQIndexError
 from mqindex.health import Text
+from mqindex.rocketmq.log.frame_windows import frame_window
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.log.message import Message, read_message
 
@@ -43,7 +44,7 @@ def name_samples(wanted: Wanted) -> dict[int, Named]:
 def _read(span: LogSpan, phy_offset: int) -> Message | None:
     try:
         with span.open() as file:
-            return read_message(file.map, span.file_start, phy_offset, span.path)
+            return read_message(frame_window(file, span.file_start, phy_offset), span.file_start, phy_offset, span.path)
     except (MQIndexError, OSError):
         return None
 

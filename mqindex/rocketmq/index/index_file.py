@@ -476,6 +476,7 @@ class IndexFile(SingleCalls, Closable):
     def order(self) -> Order:
         """Internal: how many entries are in the order of their slots."""
         self._file.require_whole()
+        self._need(0, _MANY + 1)
         order = Order(*self._core.order(_MANY))
         if order.entries < _MANY:  # as a broker left it: the file may be cold, and few of its pages were needed
             return order
@@ -518,7 +519,7 @@ class IndexFile(SingleCalls, Closable):
 
     def _with_sidecars(self) -> IndexFile:
         """Uses the fence of an optimised file that nobody has written to since, and the key filter."""
-        if disk.is_directory(sidecar_directory(parent_of(self.path))):
+        if not isinstance(self.path, Place) and disk.is_directory(sidecar_directory(parent_of(self.path))):
             from mqindex.rocketmq.sidecar.reading import find_sidecars
 
             self._sidecars = find_sidecars(self._file, (self.hash_slot_num, self.index_num))

@@ -21,13 +21,14 @@ from mqindex.errors import FormatError, ReadOnlyFileError, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.paths import absolute
+from mqindex.files.places.place import require_here
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.broker_conf import Config
 from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
-from mqindex.rocketmq.log.frame_windows import frame_window
+from mqindex.rocketmq.log.frame_windows import MARGIN, frame_window
 from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, last_file_with_frames, newest_begun
 from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
@@ -43,6 +44,8 @@ from mqindex.rocketmq.settings import LOG_FILE_SIZE, LOG_FOR_READING
 from mqindex.rocketmq.wrong_place import refuse_other_place, refuse_strangers
 
 if TYPE_CHECKING:
+    from collections import abc
+
     from typing_extensions import Buffer
 
 _NOWHERE: tuple[int, int, Buffer | None, str, float] = 0, 0, None, "", 0.0
@@ -103,18 +106,20 @@ class CommitLog(Closable):
         flush: str | None = None,
         config: Config | None = None,
         broker_version: str | None = None,
+        storage_options: abc.Mapping[str, Any] | None = None,
     ) -> CommitLog:
         """Open a log, to append to it with `writable=True`.
 
         Parameters
         ----------
-        directories : path, or several: the union of their files is the log
+        directories : path or URL, or several: the union of their files is the log
         mapped_file_size : int or None
             What every file but the last must be long; None: any length goes. For writing also the length of new files:
             that of the files there, else the broker's default.
         flush : "sync": an append returns when its bytes are on the disk; "async": it does not wait for that;
             None: as `config` says, else async
         config, broker_version : what decides how messages are encoded and flushed; see Notes
+        storage_options : of URLs, as of `obstore.store.from_url`, for `hdfs://` the configuration of hdfs-native
 
         Raises
         ------
@@ -135,10 +140,12 @@ class CommitLog(Closable):
         frames are those of 4.9.3, which every broker reads.
         """
         require_switch("writable", writable)
-        directories = given_directories("directories", directories)
+        directories = given_directories("directories", directories, storage_options)
         if mapped_file_size is not None:
             mapped_file_size = whole_number_from(1, "mapped_file_size", mapped_file_size)
         if writable:
+            for directory in directories:
+                require_here(directory)
             options = store_options(".", config=config, commitlog=directories, broker_version=broker_version)
             _make(options.commitlog)
             return cls._opened(options, mapped_file_size, flush, hold_directories(options.commitlog))
@@ -285,7 +292,7 @@ class CommitLog(Closable):
         """Internal: the same for frames of one file; sizes: as a queue has them."""
         file, mapped = self.map_at(int(phy_offsets[0]))
         first = phy_offsets.astype(np.int64) - file.start
-        return file, mapped.windows(first, first + sizes)
+        return file, mapped.windows(first, first + sizes + MARGIN)  # a frame may be longer than a queue has it
 
     def map_at(self, phy_offset: int) -> tuple[LogFile, MappedFile]:
         """Internal: the file that holds a phy offset, mapped.

@@ -8,14 +8,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import BinaryIO
 
 from mqindex.errors import FileStateError, TruncatedFileError
 from mqindex.files.entries import leads_to_file
 from mqindex.files.paths import Entry, scan
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.opening import map_file
-from mqindex.files.reading.regular import reading
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.kinds import offset_of
 from mqindex.rocketmq.log.frame_windows import find_in
@@ -240,7 +238,7 @@ def refuse_other_logs(skipped: Iterable[Skipped]) -> None:
 
 def _holds_nothing_else(one: Skipped, twin: str) -> bool:
     try:
-        with reading(one.path, buffered=False) as left_out, reading(twin, buffered=False) as read:
+        with SparseFile(one.path) as left_out, SparseFile(twin) as read:
             if one.at:
                 return _data_end(left_out) - _BLOCK <= one.at and not any(_block(left_out, one.at))
             end = _data_end(read)
@@ -252,11 +250,11 @@ def _holds_nothing_else(one: Skipped, twin: str) -> bool:
         return True
 
 
-def _data_end(file: BinaryIO) -> int:
+def _data_end(file: SparseFile) -> int:
     """The end of the block after which there are zeros only, whether they were written or not."""
-    blocks = -(-os.fstat(file.fileno()).st_size // _BLOCK)
+    blocks = -(-file.size // _BLOCK)
     return _BLOCK * bisect_left(range(blocks), True, key=lambda number: not any(_block(file, number * _BLOCK)))
 
 
-def _block(file: BinaryIO, at: int) -> bytes:
-    return os.pread(file.fileno(), _BLOCK, at)
+def _block(file: SparseFile, at: int) -> bytes:
+    return file.read(at, min(at + _BLOCK, file.size)) if at < file.size else b""

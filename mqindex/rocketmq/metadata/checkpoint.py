@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from mqindex.errors import path_of
+from mqindex.files.places.place import given_path
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import CHECKPOINT_SIZE
 
@@ -43,10 +44,12 @@ class Checkpoint(NamedTuple):
     logics_physical_offset: int = 0
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Checkpoint | None:
-        """The checkpoint in the file `path`; None where there is no file, or it is too short."""
+    def read(
+        cls, path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+    ) -> Checkpoint | None:
+        """The checkpoint in the file `path`; None: no file, or too short. `storage_options`: of a URL."""
         try:
-            with reading(path_of("path", path)) as file:
+            with reading(given_path("path", path, storage_options)) as file:
                 head = file.read(_FIELDS.size)
         except FileNotFoundError:
             return None

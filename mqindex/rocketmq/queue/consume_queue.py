@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,11 +17,12 @@ from mqindex._native.queue_view import QueueView
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_count, whole_number_from
-from mqindex.errors import ReadOnlyFileError, path_of, require_switch
+from mqindex.errors import ReadOnlyFileError, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import absolute, base_name, parent_of
+from mqindex.files.places.place import given_path, require_here
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq import store
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
@@ -109,8 +110,9 @@ class ConsumeQueue(Closable):
         file_size: int | None = None,
         writable: bool = False,
         ext: ConsumeQueueExt | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> ConsumeQueue:
-        """Open the queue in `<store>/consumequeue/<topic>/<queueId>`.
+        """Open the queue in `<store>/consumequeue/<topic>/<queueId>`, a path or a URL.
 
         Parameters
         ----------
@@ -120,6 +122,7 @@ class ConsumeQueue(Closable):
         writable : bool; True: also creates the directory.
         ext : ConsumeQueueExt or None
             Where the addresses lead that are in place of tags codes. None: they stay what they are.
+        storage_options : for a URL, as of `obstore.store.from_url`, for `hdfs://` the configuration of hdfs-native
 
         Raises
         ------
@@ -130,9 +133,10 @@ class ConsumeQueue(Closable):
         StoreInUseError : it is to be written, and a broker or another writer has it
         """
         require_switch("writable", writable)
-        where = path_of("directory", directory)
+        where = given_path("directory", directory, storage_options)
         with ExitStack() as held:
             if writable:
+                require_here(where)
                 disk.make_directories(where, inherit=True)
                 held.enter_context(store.hold_part(_all_queues(where), "queue"))
             else:
@@ -277,8 +281,9 @@ class ConsumeQueue(Closable):
         commit_log : CommitLog, which knows when messages were stored
         boundary : None, "lower" or "upper"
             None: the rule of RocketMQ 4.x, the message nearest in time in a file chosen by its time of modification,
-            which a copy of the store has lost. "lower", "upper": the rule since 5.1.4, the first message at or after
-            that time, the last one at or before it; never an offset outside of the queue.
+            which a copy of the store has lost; several files elsewhere are a `FileStateError`. "lower", "upper": the
+            rule since 5.1.4, the first message at or after that time, the last one at or before it; never an offset
+            outside of the queue.
         """
         if boundary not in (None, "lower", "upper"):
             raise ValueError(f"boundary: expected None, 'lower' or 'upper', got {boundary!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,8 @@ from mqindex._native.guard import check_whole
 from mqindex._words import plural
 from mqindex.columns.columns import BinaryColumn, Columns
 from mqindex.columns.distinct import distinct
-from mqindex.errors import path_of
 from mqindex.files.closable import Closable
+from mqindex.files.places.place import given_path
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, FIRST_EXT_ADDRESS, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -22,6 +22,7 @@ from mqindex.rocketmq.queue.queue_files import UnitFiles
 from mqindex.rocketmq.wrong_place import refuse_strangers
 
 _Ints = npt.NDArray[np.int64]
+_LONGEST = EXT_UNIT_SIZE + 2**15  # bytes of a unit, its bitmap included
 
 EXT_UNIT = np.dtype([("size", ">i2"), ("tags_code", ">i8"), ("store_timestamp", ">i8"), ("bitmap_size", ">i2")])
 """An extension unit without its bitmap, as it is in the file."""
@@ -59,15 +60,21 @@ class ConsumeQueueExt(Closable):
         self._owns_maps = owns_maps
 
     @classmethod
-    def open(cls, directory: str | os.PathLike[str]) -> ConsumeQueueExt:
-        """Open `<store>/consumequeue_ext/<topic>/<queueId>`.
+    def open(
+        cls, directory: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+    ) -> ConsumeQueueExt:
+        """Open `<store>/consumequeue_ext/<topic>/<queueId>`, a path or a URL.
+
+        Parameters
+        ----------
+        storage_options : for a URL, as of `obstore.store.from_url`, for `hdfs://` the configuration of hdfs-native
 
         Raises
         ------
         FileNotFoundError : there is no such directory
         BadMagicError : it only has files of another kind
         """
-        where = path_of("directory", directory)
+        where = given_path("directory", directory, storage_options)
         refuse_strangers(where, "extensions of a consume queue")
         return cls(UnitFiles(where, 1, FileMaps("queue")))
 
@@ -150,12 +157,12 @@ class ConsumeQueueExt(Closable):
     def _place(self, offset: int) -> tuple[Any, int]:
         if offset >= self._stop():
             self._files.relist()
-        for part in self._files.stretches(offset, offset + 1):
+        for part in self._files.stretches(offset, offset + _LONGEST):
             return part.buf, part.start
         return b"", 0
 
     def _fill(self, rows: _Ints, offsets: _Ints, file: LogFile, out: dict[str, npt.NDArray[Any]]) -> None:
-        for part in self._files.stretches(file.start, file.stop):
+        for part in self._files.stretches(int(offsets.min()), min(int(offsets.max()) + _LONGEST, file.stop)):
             fits = offsets - part.first <= part.stop - EXT_UNIT_SIZE
             rows, at = rows[fits], (offsets - part.first)[fits]
             # Copied at once: a mapping must not be held longer than a call.

@@ -7,14 +7,16 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 from mqindex._native.owner import Owner
-from mqindex.errors import FormatError, ReadOnlyFileError, path_of, require_switch
+from mqindex.errors import FormatError, ReadOnlyFileError, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.entries import leads_to_directory
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import Entry, join, parent_of, scan
+from mqindex.files.places.place import given_path, require_here
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.sync_trust import SyncTrust
 from mqindex.rocketmq import kinds, store
@@ -76,8 +78,9 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         file_size: int | None = None,
         writable: bool = False,
         ext_directory: str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> ConsumeQueueTable:
-        """Open `<store>/consumequeue`.
+        """Open `<store>/consumequeue`, a path or a URL.
 
         Parameters
         ----------
@@ -86,6 +89,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         writable : bool; True: also creates the directory.
         ext_directory : path or None
             `<store>/consumequeue_ext`: queues that have extension files there follow their addresses.
+        storage_options : for a URL, as of `obstore.store.from_url`, for `hdfs://` the configuration of hdfs-native
 
         Raises
         ------
@@ -95,12 +99,13 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         StoreInUseError : `writable`, and a broker holds the store, or somebody has a queue of it open for writing
         """
         require_switch("writable", writable)
-        where = path_of("directory", directory)
+        where = given_path("directory", directory, storage_options)
         file_size = given_file_size(file_size)
-        ext = None if ext_directory is None else path_of("ext_directory", ext_directory)
+        ext = None if ext_directory is None else given_path("ext_directory", ext_directory, storage_options)
         refuse_queues_in_rocksdb(where if is_rocksdb(where) and not _has_queues(where) else None)
         with ExitStack() as held:
             if writable:
+                require_here(where)
                 disk.make_directories(where, inherit=True)
                 held.enter_context(store.hold_part(where, "queue"))
                 remove_scraps(where)

@@ -7,6 +7,7 @@ import os
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._native.guard import Mapping
 from mqindex._native.queue_view import QueueView
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS
 from mqindex.rocketmq.queue.queue_files import End, UnitFiles
@@ -28,12 +29,12 @@ class LastView:
     def of(self, queue_offset: int, low: int, end: End, parts: npt.NDArray[np.int64]) -> QueueView | None:
         """The file of a queue offset, and the end of the queue, whose first unit is `low`. `parts` as for `take_units`.
 
-        None: more than the last file must be read to see that the queue has grown.
+        None: more than the last file must be read to see that the queue has grown; or it is elsewhere.
         """
         self.forget()
         units = self._units
         here = next(units.stretches(queue_offset, queue_offset + 1), None)
-        if here is None or units.is_full(end.number):
+        if here is None or not isinstance(here.buf, Mapping) or units.is_full(end.number):
             return None
         if not end.first < end.number < end.first + len(end.buf) // units.unit_size:
             return None

@@ -24,6 +24,7 @@ from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, numbered_files
 
 _FOLLOW_FROM = 3  # the broker looks for a queue's end in its last three files
+_NEAR = 1 << 13  # units of the first look; each following one is twice as long
 
 
 def queue_file_paths(directory: str) -> Iterator[str]:
@@ -143,7 +144,7 @@ class UnitFiles:
             mapped, places = self._open(self.files[n])
             low, high = max(start - first, 0), min(stop - first, places)
             if mapped is not None and low < high:
-                yield FileUnits(mapped.map, first, low, high)
+                yield FileUnits(mapped.window(low * self.unit_size, high * self.unit_size), first, low, high)
 
     def end(self, valid: Callable[[Any, int, int], int], known: int | None = None) -> End:
         """The end by the broker's rule of recovery.
@@ -179,14 +180,21 @@ class UnitFiles:
         places = min(opened.size, file.size) // self.unit_size
         near = min(len(head) // self.unit_size, places)
         good = valid(head, 0, near)
-        return (head, places, good) if good < near or near == places else self._look(file, near, valid)
+        return (head, places, good) if good < near or near == places else self._look(file, 0, valid)
 
     def _look(self, file: LogFile, at: int, valid: Callable[[Any, int, int], int]) -> tuple[Any, int, int]:
         """The bytes of a file, how many whole units it has, and the first place from `at` on that is not valid."""
         mapped, places = self._open(file)
         if mapped is None:
             return b"", places, places
-        return mapped.map, places, places if at >= places else valid(mapped.map, at, places)
+        before = max(at - 1, 0)  # whoever asks for the end reads the unit before it
+        while True:
+            stop = min(2 * at + _NEAR, places)
+            buf = mapped.window(before * self.unit_size, stop * self.unit_size)
+            good = valid(buf, at, stop) if at < stop else stop
+            if good < stop or stop == places:
+                return buf, places, good
+            at = stop
 
     def is_full(self, end: int) -> bool:
         """Whether a unit at `end` would need a file that is not among `files`."""

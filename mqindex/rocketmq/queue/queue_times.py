@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mqindex._native.consume_queue import decode_units
-from mqindex.errors import FormatError, was_cut
-from mqindex.files.paths import status_of
+from mqindex.errors import FileStateError, FormatError, was_cut
+from mqindex.files.paths import parent_of, status_of
+from mqindex.files.places.place import Place
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.queue.queue_files import UnitFiles
 
@@ -58,14 +59,15 @@ def pickup_store_timestamp(log: CommitLog, phy_offset: int, size: int) -> int:
     Source: RocketMQ 4.9.3 `CommitLog.pickupStoreTimestamp`, which does not check whether a message begins there.
     """
     try:
-        file, window = log.file_at(phy_offset)
+        file, mapped = log.map_at(phy_offset)
     except FormatError as error:
         if was_cut(error):
             raise
         return -1
-    at, buf = phy_offset - file.start, memoryview(window)
-    if size < _STORE_TIMESTAMP + 8 or at + size > min(file.size, len(buf)):
+    at = phy_offset - file.start
+    if size < _STORE_TIMESTAMP + 8 or at + size > min(file.size, mapped.size):
         return -1
+    buf = memoryview(mapped.window(at, at + size))
     born_ipv6 = int.from_bytes(buf[at + _SYS_FLAG : at + _SYS_FLAG + 4], "big") & _BORN_IPV6
     at += _STORE_TIMESTAMP + (12 if born_ipv6 else 0)
     return int.from_bytes(buf[at : at + 8], "big", signed=True)
@@ -90,6 +92,11 @@ def _by_file_time(files: Sequence[_File], ms: int, first: int, at: _Units) -> in
     """
     if not files:
         return 0
+    if len(files) > 1 and isinstance(files[0].path, Place):
+        raise FileStateError(
+            "a broker of RocketMQ 4.x chooses a queue's file by its time of modification, which is not known elsewhere",
+            path=parent_of(files[0].path), hint='pass boundary="lower" or boundary="upper"',
+        )  # fmt: skip
     file = next((file for file in files if _modified(file.path) >= ms), files[-1])
     search = _Search(max(first, file.first), file.stop - 1)
     if file.first >= file.stop:

@@ -112,8 +112,9 @@ class MessageStore(Closable):
 
         Parameters
         ----------
-        root : path of the store's root, as `storePathRootDir`
-        config, commitlog, hash_slot_num, index_num, broker_version : store options; what is not given is inferred
+        root : path of the store's root, as `storePathRootDir`, or its URL
+        config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options; what is not given
+            is inferred
         writable : bool
             True: also to put messages. A store that does not exist yet is made. After an unclean exit index and queues
             are repaired first. The lock of the store is held until `close`. One that is dropped without `close` gives

@@ -18,6 +18,7 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_here
 from mqindex.files.results.whole_file import have_file
 from mqindex.rocketmq import store
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
@@ -150,6 +151,7 @@ class StoreWriter(Closable):
     @classmethod
     def open(cls, options: StoreOptions) -> StoreWriter:
         """Open a store, or make one."""
+        require_here(options.root)
         write_rules(options)  # a wrong setting is told before anything is written
         flush_rules(options)
         disk.make_directories(options.root)

@@ -10,7 +10,9 @@ from mqindex._native.crc import crc32c
 from mqindex._native.file_watch import FileWatch
 from mqindex._native.key_filter import KeyFilter
 from mqindex.errors import CorruptIndexError
+from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.opening import map_file
 from mqindex.files.reading.regular import regular
 from mqindex.rocketmq.sidecar.binding import require_sealed
 from mqindex.rocketmq.sidecar.layout import (
@@ -72,6 +74,10 @@ def open_filter(path: str) -> FilterFile:
 
     `MQIndexError` or `OSError`: it is missing, or damaged.
     """
+    if isinstance(path, Place):
+        file = map_file(path)
+        file.populate()
+        return FilterFile(file)
     fd = regular(path, os.O_RDONLY)
     with contextlib.ExitStack() as opened:
         opened.callback(os.close, fd)

@@ -11,6 +11,7 @@ from mqindex._native.index_file import IndexCore
 from mqindex._native.sidecar import ColdSearch
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import parent_of
+from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.files.reading.residency import Residency
@@ -35,14 +36,15 @@ class Sidecars:
         self.header, slots = read_fence(self.fence, geometry)
         self.covered = self.header.covered
         with contextlib.ExitStack() as opened:
-            residency = opened.enter_context(contextlib.closing(Residency(index.path)))
-            watch = FileWatch(residency.fileno())
+            here = not isinstance(index.path, Place)  # what is elsewhere is of one version, or an error
+            residency = opened.enter_context(contextlib.closing(Residency(index.path))) if here else None
+            watch = FileWatch(residency.fileno()) if residency is not None else None
             require_bound(self.fence, self.header, index)
             self.filter, self.number = _filter_of(index.path, self.header)
             self.search = ColdSearch(
                 slots, None if self.filter is None else self.filter.rows, file=self.number, covered=self.covered,
-                header=index.map[:INDEX_HEADER_SIZE], watch=watch, fits=partial(_fits, self.header, index),
-                in_memory=residency,
+                header=index.read(0, INDEX_HEADER_SIZE), watch=watch, fits=partial(_fits, self.header, index),
+                in_memory=residency, fetch=None if here else _nothing,
             )  # fmt: skip
             self._opened = opened.pop_all()
 
@@ -61,6 +63,10 @@ class Sidecars:
         self._opened.close()
 
 
+def _nothing(pages: object) -> None:
+    """Of a file elsewhere all pages were read before."""
+
+
 def find_sidecars(index: MappedFile, geometry: tuple[int, int]) -> Sidecars | None:
     """The sidecars that cover a whole index file; None: there are none, and look-ups read its slots."""
     try:
@@ -76,9 +82,9 @@ def find_sidecars(index: MappedFile, geometry: tuple[int, int]) -> Sidecars | No
 def read_fence(path: str, geometry: tuple[int, int]) -> tuple[FenceHeader, bytes]:
     """The header and the slots of a fence; `CorruptIndexError`: it is damaged, or of another geometry."""
     with reading(path) as file:
-        header = fence_header(file.read(FENCE_HEADER_SIZE), os.fstat(file.fileno()).st_size, path)
-        require_geometry(path, header, geometry)
-        slots = file.read(header.size - FENCE_HEADER_SIZE)
+        data = file.read()
+    header, slots = fence_header(data[:FENCE_HEADER_SIZE], len(data), path), data[FENCE_HEADER_SIZE:]
+    require_geometry(path, header, geometry)
     require_slots(slots, header, path)
     return header, slots
 
@@ -86,7 +92,7 @@ def read_fence(path: str, geometry: tuple[int, int]) -> tuple[FenceHeader, bytes
 def read_fence_header(path: str) -> FenceHeader:
     """The header of a fence; `CorruptIndexError`: it is damaged."""
     with reading(path) as file:
-        return fence_header(file.read(FENCE_HEADER_SIZE), os.fstat(file.fileno()).st_size, path)
+        return fence_header(file.read(FENCE_HEADER_SIZE), file.seek(0, os.SEEK_END), path)
 
 
 def _filter_of(index_path: str, fence: FenceHeader) -> tuple[FilterFile | None, int]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.opening import map_file
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import (
     INDEX_ENTRY_FIELDS,
@@ -56,8 +56,8 @@ class IndexShape:
 def index_shape(index: IndexFile) -> IndexShape:
     """Measure a file whose structure was found right; a broker may be filling it."""
     header, slot_num = index.header, index.hash_slot_num
-    with MappedFile.open(index.path) as file:
-        view = memoryview(file.map)
+    with map_file(index.path) as file:
+        view = memoryview(file.window(0, file.size))
         slots = np.frombuffer(view, "=i4", slot_num, INDEX_HEADER_SIZE)  # 0 is 0 in any byte order
         bounds = np.linspace(0, slot_num, min(_BINS, slot_num) + 1).astype(np.int64)
         heat = tuple(int(np.count_nonzero(slots[low:high])) for low, high in pairwise(bounds))

@@ -233,7 +233,7 @@ class _Look(LoadLook):
         first = layout.INDEX_HEADER_SIZE + layout.INDEX_SLOT_SIZE * self._found.geometry.value[0]
         try:
             with reading(path, buffered=False) as file:
-                below = partial(start_files.entries_below, file.fileno(), first, entries)
+                below = partial(start_files.entries_below, file, first, entries)
                 expired = below(self._found.min_phy_offset)
                 lost = {entries - expired - max(below(end) - max(below(begin), expired), 0) for begin, end in again}
         except OSError:

@@ -8,18 +8,19 @@ import stat
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from mqindex._native.commit_log import scan_at
 from mqindex._native.consume_queue import check_units
 from mqindex.errors import MQIndexError
 from mqindex.files import paths
 from mqindex.files.paths import join
-from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.opening import map_file
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, kinds, layout
 from mqindex.rocketmq.log.expiry import was_deleted
+from mqindex.rocketmq.log.frame_windows import frame_window
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 
 NO_FILE: Final = "a directory, not a file"
@@ -133,8 +134,8 @@ def first_sound_message(one: Entry) -> MessageHead | None:
     if head is None:
         return None
     try:
-        with MappedFile.open(one.path) as log:
-            _, sound = scan_at(log.map, start, [start], check_crc=True)
+        with map_file(one.path) as log:
+            _, sound = scan_at(frame_window(log, start, start), start, [start], check_crc=True)
     except (MQIndexError, OSError):
         return None
     return head if sound.all() else None
@@ -145,7 +146,7 @@ def begins_without_unit(path: str) -> bool:
     return not check_units(_head(path, layout.QUEUE_UNIT_SIZE).ljust(layout.QUEUE_UNIT_SIZE, b"\0"), 0, 1)
 
 
-def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:
+def entries_below(file: BinaryIO, first: int, entries: int, phy_offset: int) -> int:
     """How many entries of an index file are before the first one of a message at `phy_offset` or after it.
 
     first : the byte at which the entries begin, with the unused entry 0.
@@ -153,7 +154,8 @@ def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:
     low, high = 1, entries + 1
     while low < high:
         middle = (low + high) // 2
-        data = os.pread(fd, 8, first + layout.INDEX_ENTRY_SIZE * middle + 4)
+        file.seek(first + layout.INDEX_ENTRY_SIZE * middle + 4)
+        data = file.read(8)
         if len(data) == 8 and int.from_bytes(data, "big", signed=True) < phy_offset:
             low = middle + 1
         else:
@@ -164,6 +166,7 @@ def entries_below(fd: int, first: int, entries: int, phy_offset: int) -> int:
 def _head(path: str, size: int, position: int = 0) -> bytes:
     try:
         with reading(path, buffered=False) as file:
-            return os.pread(file.fileno(), size, position)
+            file.seek(position)
+            return file.read(size)
     except OSError:
         return b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +13,11 @@ from mqindex._native.numbers import milliseconds, whole_number
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.columns.numbers import Time
-from mqindex.errors import MQIndexError, path_of
+from mqindex.errors import MQIndexError
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import join
+from mqindex.files.places.place import given_path
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -77,15 +78,21 @@ class BatchConsumeQueue(Closable):
         self._corrected = -1
 
     @classmethod
-    def open(cls, directory: str | os.PathLike[str]) -> BatchConsumeQueue:
-        """Open `<store>/batchconsumequeue/<topic>/<queueId>`.
+    def open(
+        cls, directory: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+    ) -> BatchConsumeQueue:
+        """Open `<store>/batchconsumequeue/<topic>/<queueId>`, a path or a URL.
+
+        Parameters
+        ----------
+        storage_options : for a URL, as of `obstore.store.from_url`, for `hdfs://` the configuration of hdfs-native
 
         Raises
         ------
         FileNotFoundError : there is no such directory
         BadMagicError : it only has files of another kind
         """
-        where = path_of("directory", directory)
+        where = given_path("directory", directory, storage_options)
         refuse_strangers(where, "a batch consume queue")
         return cls(UnitFiles(where, BATCH_UNIT_SIZE, FileMaps("queue")))
 
