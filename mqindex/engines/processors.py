@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 
-from mqindex.files.paths import parent_of
+
 
 _OWN_GROUP = "/proc/self/cgroup"
 _GROUPS = "/sys/fs/cgroup"
@@ -36,7 +36,7 @@ def _granted() -> float:
         while group:
             group = group.rstrip("/")  # the root itself comes last
             least = min(least, _limit(f"{_GROUPS}{group}/cpu.max"))
-            group = parent_of(group)
+            group = os.path.dirname(group)
     return least
 
 
