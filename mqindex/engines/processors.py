@@ -6,8 +6,6 @@ import contextlib
 import math
 import os
 
-
-
 _OWN_GROUP = "/proc/self/cgroup"
 _GROUPS = "/sys/fs/cgroup"
 

@@ -18,7 +18,6 @@ Source: DLedger 0.2.3 `DLedgerEntry`, `DLedgerEntryCoder`; RocketMQ 4.9.3 and 5.
 
 from __future__ import annotations
 
-import glob
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -123,7 +122,7 @@ def _refuse_traces(root: str) -> None:
 
 def _homes(root: str) -> list[str]:
     """The directories `dledger-<id>`, also one that is a link and leads nowhere."""
-    homes = sorted(glob.glob(join(glob.escape(root), f"{_NAME}*")))
+    homes = [join(root, name) for name in names_in(root) if name.startswith(_NAME)]
     return [home for home in homes if disk.is_directory(home) or is_link(home)]
 
 

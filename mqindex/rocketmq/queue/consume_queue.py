@@ -416,7 +416,7 @@ class ConsumeQueue(Closable):
     def _first_unit(self) -> int:
         if self._tail is not None:
             return self._tail.first
-        if self._units.files and not os.access(self._units.files[0].path, os.F_OK):
+        if self._units.files and not disk.is_there(self._units.files[0].path):
             self._units.relist()  # a broker deletes what has expired
         end = self._end or 0
         if self._first is None or self._first[0] != self._units.first or self._first[1] >= end:
