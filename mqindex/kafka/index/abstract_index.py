@@ -1,4 +1,4 @@
-"""What offset and time index share: a pre-sized, mapped file of entries of one length."""
+"""What the indexes share: all of them their opening, offset and time index a pre-sized, mapped file of entries."""
 
 from __future__ import annotations
 
@@ -26,23 +26,12 @@ from mqindex.files.reading.mapped_file import MappedFile, reserve
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind, base_offset_of, require_file
 
 
-class AbstractIndex(Closable):
-    """An index file of one segment. See `OffsetIndex` and `TimeIndex`.
-
-    All of size // entry_size places are taken as entries when a file is opened, zeros included, as the broker does.
-    Look-ups are safe from several threads; appending, truncating and resizing are not. One object at a time may
-    have the file open for writing, in one process: another is a `StoreInUseError`, and a forked child may not write.
-
-    Notes
-    -----
-    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.AbstractIndex`.
-    """
+class SegmentIndex(Closable):
+    """An index file of one segment, by its path and base offset; in one process one object at a time may write it."""
 
     _thing = "index"
 
-    entry_size: ClassVar[int]
     kind: ClassVar[IndexKind]
-    _entry: ClassVar[Any]  # the NamedTuple of an entry
 
     def __init__(self, path: str, base_offset: int, *, writable: bool) -> None:
         self.path = path
@@ -51,13 +40,6 @@ class AbstractIndex(Closable):
         self._lock = new_lock()
         self._owner = Owner(path)
         self._held = ExitStack()  # the lock of the only writer
-        with ExitStack() as held:
-            if writable:
-                from mqindex.kafka.index.only_writer import hold_index  # here: a look-up in a new process needs none
-
-                held.enter_context(hold_index(path))
-            self._map_entries()
-            self._held = held.pop_all()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, base_offset: int | None = None, writable: bool = False) -> Self:
@@ -69,13 +51,45 @@ class AbstractIndex(Closable):
 
         Raises
         ------
-        FileNotFoundError
+        FileNotFoundError : not of a `.txnindex`, which begins to exist with its first entry.
         BadMagicError : the name has no base offset, or is that of another file of a segment.
         StoreInUseError : `writable`, and somebody has it open for writing, or a broker holds its log dir.
         OSError : `writable`, and no space is left for its sparse part, which brokers leave; nothing has changed.
         """
         name = require_file(path, cls.kind)
         return cls(name, base_offset_of(name, base_offset), writable=writable)
+
+    def _require_writable(self) -> None:
+        self._require_open()
+        if not self.writable:
+            raise ReadOnlyFileError("the index is read-only", path=self.path, hint="open it writable")
+        self._owner.require()
+
+
+class AbstractIndex(SegmentIndex):
+    """An index file of one segment. See `OffsetIndex` and `TimeIndex`.
+
+    All of size // entry_size places are taken as entries when a file is opened, zeros included, as the broker does.
+    Look-ups are safe from several threads; appending, truncating and resizing are not. One object at a time may
+    have the file open for writing, in one process: another is a `StoreInUseError`, and a forked child may not write.
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `org.apache.kafka.storage.internals.log.AbstractIndex`.
+    """
+
+    entry_size: ClassVar[int]
+    _entry: ClassVar[Any]  # the NamedTuple of an entry
+
+    def __init__(self, path: str, base_offset: int, *, writable: bool) -> None:
+        super().__init__(path, base_offset, writable=writable)
+        with ExitStack() as held:
+            if writable:
+                from mqindex.kafka.index.only_writer import hold_index  # here: a look-up in a new process needs none
+
+                held.enter_context(hold_index(path))
+            self._map_entries()
+            self._held = held.pop_all()
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], base_offset: int, *, max_index_size: int = MAX_INDEX_SIZE) -> Self:
@@ -225,12 +239,6 @@ class AbstractIndex(Closable):
         with self._lock:
             self._require_writable()
             self._core.keep(entries)
-
-    def _require_writable(self) -> None:
-        self._require_open()
-        if not self.writable:
-            raise ReadOnlyFileError("the index is read-only", path=self.path, hint="open it writable")
-        self._owner.require()
 
     def _map_entries(self) -> None:
         self._file = MappedFile.open(self.path, writable=self.writable) if size_of(self.path) else None

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from mqindex._native.numbers import whole_number
-from mqindex._native.owner import Owner
 from mqindex._rules import Broker
 from mqindex.columns.columns import Columns
-from mqindex.errors import CorruptIndexError, OutOfOrderError, ReadOnlyFileError
+from mqindex.errors import CorruptIndexError, OutOfOrderError
 from mqindex.files import disk
-from mqindex.files.closable import Closable
-from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import size_of
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.files.results.whole_file import have_file
 from mqindex.files.sync_trust import SyncTrust
 from mqindex.kafka.brokers import ONE_BYTE_OF_VERSION, broker_of, follows
+from mqindex.kafka.index.abstract_index import SegmentIndex
 from mqindex.kafka.index.only_writer import hold_index, require_no_broker
-from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
+from mqindex.kafka.layout import IndexKind
 
 _ENTRY_SIZE = IndexKind.TRANSACTION.entry_size
 
@@ -107,7 +104,7 @@ def search_aborted(entries: Iterable[AbortedTxn], fetch_offset: int, upper_bound
     return TxnIndexSearchResult(found, False)
 
 
-class TransactionIndex(Closable):
+class TransactionIndex(SegmentIndex):
     """A `.txnindex` file; one that does not exist has no entries, and is made by the first `append`.
 
     For one thread at a time where it is written; one object at a time may have it open for writing, in one process:
@@ -128,39 +125,16 @@ class TransactionIndex(Closable):
     (True, [5])
     """
 
-    _thing = "index"
+    kind = IndexKind.TRANSACTION
 
     def __init__(self, path: str, base_offset: int, *, writable: bool) -> None:
-        self.path = path
-        self.base_offset = base_offset
-        self.writable = writable
-        self._lock = new_lock()
-        self._owner = Owner(path)
-        self._held = ExitStack()  # the lock of the only writer, once the file exists
-        self._holds = False
+        super().__init__(path, base_offset, writable=writable)
+        self._holds = False  # from when on the file exists
         self._syncs = SyncTrust()
         if writable:
             require_no_broker(path)
             if disk.exists(path):
                 self._hold()
-
-    @classmethod
-    def open(
-        cls, path: str | os.PathLike[str], *, base_offset: int | None = None, writable: bool = False
-    ) -> TransactionIndex:
-        """Open the index `path`, read-only unless asked.
-
-        Parameters
-        ----------
-        base_offset : int or None; None: from the file's name.
-
-        Raises
-        ------
-        BadMagicError : the name has no base offset, or is that of another file of a segment.
-        StoreInUseError : `writable`, and somebody has it open for writing, or a broker holds its log dir.
-        """
-        name = require_file(path, IndexKind.TRANSACTION)
-        return cls(name, base_offset_of(name, base_offset), writable=writable)
 
     def entries(self) -> Iterator[AbortedTxn]:
         """Every entry, in the file's order.
@@ -246,12 +220,6 @@ class TransactionIndex(Closable):
             "the index contradicts itself", path=self.path, at=number * _ENTRY_SIZE, field=field,
             expected=expected, got=got,
         )  # fmt: skip
-
-    def _require_writable(self) -> None:
-        self._require_open()
-        if not self.writable:
-            raise ReadOnlyFileError("the index is read-only", path=self.path, hint="open it writable")
-        self._owner.require()
 
     def _hold(self) -> None:
         if not self._holds:

@@ -13,7 +13,7 @@ from mqindex.rocketmq.checks.check import Checked
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis
 from mqindex.rocketmq.health.samples import Named
 from mqindex.rocketmq.tally.index_shape import LONGEST, IndexShape
-from mqindex.rocketmq.tally.split_tally import KeyCounts, SplitCounts
+from mqindex.rocketmq.tally.split_tally import Frequent, KeyCounts, SplitCounts, together
 
 _FILES = 200
 _KEYS = 20
@@ -120,16 +120,9 @@ class IndexHealth:
     cold_reads_ordered: float = 2.0
 
 
-def frequent_keys(counts: Iterable[SplitCounts]) -> list[tuple[int, int, int]]:
-    """(key_hash, how often it was seen, phy offset of one message) of the most frequent keys."""
-    seen: Counter[int] = Counter()
-    places: dict[int, int] = {}
-    for split in counts:
-        for value, count, place in split.keys.frequent:
-            seen[value] += count
-            places.setdefault(value, place)
-    ranked = sorted(seen.items(), key=lambda one: (-one[1], one[0]))[:_KEYS]
-    return [(value, count, places[value]) for value, count in ranked]
+def frequent_keys(counts: Iterable[SplitCounts]) -> list[Frequent]:
+    """The hashes of the most frequent keys."""
+    return together((split.keys.frequent for split in counts), _KEYS)
 
 
 def index_of(diagnosis: StoreDiagnosis, counts: Iterable[SplitCounts], named: Mapping[int, Named]) -> IndexHealth:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mqindex.health import Histogram, Share, Text, TimeBins, TimeSeries
 from mqindex.rocketmq.health.samples import Named
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
-from mqindex.rocketmq.tally.split_tally import SplitCounts, TopicCounts
+from mqindex.rocketmq.tally.split_tally import Frequent, SplitCounts, TopicCounts, together
 
 _TOPICS = 50
 _QUEUES = 64
@@ -111,7 +111,7 @@ class _Topic:
     name: str
     queues: dict[int, tuple[int, int]] = field(default_factory=dict)
     seen: list[TopicCounts] = field(default_factory=list)
-    tags: list[tuple[int, int, int]] = field(default_factory=list)
+    tags: list[Frequent] = field(default_factory=list)
 
     @property
     def messages(self) -> int:
@@ -157,7 +157,7 @@ def gather(counts: Sequence[SplitCounts]) -> Gathered:
             if one.topic in listed:
                 listed[one.topic].seen.append(one)
     for topic in listed.values():
-        topic.tags = _most_frequent(topic.seen)
+        topic.tags = together((one.tags for one in topic.seen), _TAGS)
     every = [one for split in counts for one in split.topics]
     return Gathered(
         tuple(listed.values()),
@@ -233,14 +233,3 @@ def _sizes(parts: Iterable[TopicCounts]) -> dict[int, int]:
 
 def _histogram(sizes: Mapping[int, int], share: Share) -> Histogram:
     return Histogram.of({power: share.estimate(count) for power, count in sizes.items()}, lambda power: 1 << power)
-
-
-def _most_frequent(parts: Iterable[TopicCounts]) -> list[tuple[int, int, int]]:
-    seen: Counter[int] = Counter()
-    places: dict[int, int] = {}
-    for part in parts:
-        for value, count, place in part.tags:
-            seen[value] += count
-            places.setdefault(value, place)
-    ranked = sorted(seen.items(), key=lambda one: (-one[1], one[0]))[:_TAGS]
-    return [(value, count, places[value]) for value, count in ranked]

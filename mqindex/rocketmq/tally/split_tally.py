@@ -7,7 +7,10 @@ the others are summed.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -230,6 +233,21 @@ def most_frequent(values: Array, phy_offsets: Array, most: int) -> tuple[Frequen
         kinds, counts = kinds[chosen], counts[chosen]
     found = zip(kinds.tolist(), counts.tolist(), first_places(kinds, values, phy_offsets).tolist(), strict=True)
     return tuple(sorted(found, key=lambda one: (-one[1], one[0])))
+
+
+def together(parts: Iterable[Iterable[Frequent]], most: int) -> list[Frequent]:
+    """The most frequent of several splits.
+
+    >>> together([[(7, 2, 0)], [(5, 3, 100), (7, 2, 200)]], 1)
+    [(7, 4, 0)]
+    """
+    seen: Counter[int] = Counter()
+    places: dict[int, int] = {}
+    for value, count, place in chain.from_iterable(parts):
+        seen[value] += count
+        places.setdefault(value, place)
+    ranked = sorted(seen.items(), key=lambda one: (-one[1], one[0]))[:most]
+    return [(value, count, places[value]) for value, count in ranked]
 
 
 def first_places(kinds: Array, values: Array, phy_offsets: Array) -> Array:

@@ -23,6 +23,7 @@ from mqindex.files.paths import join
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, unit_finding
 from mqindex.rocketmq.checks.queues.queue_check import file_findings
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again
@@ -83,20 +84,11 @@ class BatchLook(NamedTuple):
 
 
 @dataclass(slots=True)
-class BatchLooked:
-    """`findings`: of its files; `faults`: of its units, up to the first that makes it not `in_order`, by phy offset.
+class BatchLooked(CheckedQueue):
+    """`findings`: of its files; `faults`: of its units, up to the first that makes it not `in_order`, by phy offset."""
 
-    `min_offset`, `max_offset`: its queue offsets. `reach`: the greatest phy offset beyond the log's end; -1: none is.
-    """
-
-    name: QueueName
-    files: int = 0
-    min_offset: int = 0
-    max_offset: int = 0
-    reach: int = -1
     in_order: bool = True
     faults: Faults = field(default_factory=Faults)
-    findings: tuple[Finding, ...] = ()
 
 
 def look_at_batches(look: BatchLook) -> BatchLooked:
@@ -105,7 +97,7 @@ def look_at_batches(look: BatchLook) -> BatchLooked:
 
 
 def _look(look: BatchLook) -> BatchLooked:
-    looked = BatchLooked(look.name)
+    looked = BatchLooked(*look.name)
     files, skipped = queue_files(look.path, BATCH_UNIT_SIZE)
     looked.files = len(files)
     looked.findings = file_findings(look.path, files, skipped, look.file_size, look.broker)
@@ -347,12 +339,7 @@ def fault_finding(kind: Kind, seen: Seen, path: str, max_offset: int, low: int, 
         return kind.finding(path, expected=where, got=f"an end at queue offset {max_offset}")
     if kind == catalogue.MISSING_UNITS:
         return kind.finding(path, expected=where, got="none")
-    if kind in (catalogue.QUEUE_UNITS_EXPIRED, catalogue.QUEUE_UNITS_OF_DAMAGED_LOG):
-        return kind.finding(place, seen.at, got=seen.units)
-    if kind == catalogue.INVALID_UNIT:
-        return kind.finding(place, seen.at, expected="a unit", got="none", places=plural(seen.units, "place"))
     if kind == catalogue.WRONG_UNIT:
         expected = "above that of the unit before" if seen.expected is None else seen.expected
         return catalogue.MANY_WRONG_UNITS.finding(place, seen.at, seen.field, expected, seen.got, units=units)
-    expected = f"below {high}" if kind == catalogue.QUEUE_BEYOND_LOG else f"a record of this queue from {low} on"
-    return kind.finding(place, seen.at, "phy_offset", expected, seen.phy_offset, units=units)
+    return unit_finding(kind, seen.units, place, seen.at, seen.phy_offset, low, high, "record")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqindex._words import plural
 from mqindex.engines import Engine
@@ -74,7 +74,7 @@ def _compared(
             rules=found.queues.rules,
             directory=directory,
             topics=found.queues.batch_topics,
-            present=frozenset(one.name for one in looked if one.in_order),
+            present=frozenset((one.topic, one.queue_id) for one in looked if one.in_order),
             damaged=damaged,
         )
         for span, start, stop in ranges
@@ -98,16 +98,16 @@ def judge_batches(
     walked: Walked, compared: ComparedBatches, missing: Sequence[QueueName], end: int
 ) -> list[CheckedQueue]:
     """Every batch queue, those that are `missing` too. `end`: where the log's frames end by now."""
-    looked = {one.name: one for one in compared.looked}
+    looked = {(one.topic, one.queue_id): one for one in compared.looked}
     return [
-        _judged(walked, looked.get(name) or BatchLooked(name), compared.runs.get(name, ()), end)
+        _judged(walked, looked.get(name) or BatchLooked(*name), compared.runs.get(name, ()), end)
         for name in sorted({*looked, *missing})
     ]
 
 
 def _judged(walked: Walked, looked: BatchLooked, runs: Sequence[BatchRun], end: int) -> CheckedQueue:
     options = walked.survey.options
-    path = join(options.batch_consume_queue, looked.name[0], str(looked.name[1]))
+    path = join(options.batch_consume_queue, looked.topic, str(looked.queue_id))
     units, faults, oddities = put_together(runs)
     if not looked.in_order:  # nothing else was compared
         faults = Faults()
@@ -121,13 +121,5 @@ def _judged(walked: Walked, looked: BatchLooked, runs: Sequence[BatchRun], end: 
     if units and not looked.files:
         findings = [one for one in findings if one.kind != catalogue.BATCH_QUEUE_BEHIND.name]
         findings.append(catalogue.BATCH_QUEUE_MISSING.finding(path, expected=plural(units, "unit"), got="none"))
-    return CheckedQueue(
-        topic=looked.name[0],
-        queue_id=looked.name[1],
-        good=not any(map(spoils, findings)),
-        findings=(*findings, *oddity_findings(oddities, path)),
-        files=looked.files,
-        units=units,
-        min_offset=looked.min_offset,
-        max_offset=looked.max_offset,
-    )
+    good, findings = not any(map(spoils, findings)), [*findings, *oddity_findings(oddities, path)]
+    return replace(looked, good=good, findings=tuple(findings), units=units)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +11,12 @@ import numpy.typing as npt
 
 from mqindex._native.consume_queue import check_units, decode_units
 from mqindex._rules import Broker
-from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import size_of
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, unit_finding
 from mqindex.rocketmq.checks.start.loading import Loaded, load
 from mqindex.rocketmq.checks.start.start_files import begins_without_unit, listed
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
@@ -48,30 +47,16 @@ class QueueCheck(NamedTuple):
     broker: Broker
 
 
-@dataclass(slots=True)
-class ReadQueue:
-    """`min_offset` and `max_offset`: the places from the first file's begin, after the last unit that is valid.
+def check_queue(check: QueueCheck) -> CheckedQueue:
+    """Check one queue's directory, without the files that a broker deletes meanwhile, and without its `good`.
 
-    `reach`: the greatest phy offset that a unit has beyond the log's end; -1: none has.
+    Its offsets are the places from the first file's begin on, up to after the last unit that is valid.
     """
-
-    topic: str
-    queue_id: int
-    findings: tuple[Finding, ...] = ()
-    files: int = 0
-    units: int = 0
-    min_offset: int = 0
-    max_offset: int = 0
-    reach: int = -1
-
-
-def check_queue(check: QueueCheck) -> ReadQueue:
-    """Check one queue's directory, without the files that a broker deletes meanwhile."""
     return read_again(lambda: _check_queue(check))
 
 
-def _check_queue(check: QueueCheck) -> ReadQueue:
-    checked = ReadQueue(check.topic, check.queue_id)
+def _check_queue(check: QueueCheck) -> CheckedQueue:
+    checked = CheckedQueue(check.topic, check.queue_id)
     files, skipped = queue_files(check.path, QUEUE_UNIT_SIZE)
     checked.findings += file_findings(check.path, files, skipped, check.file_size, check.broker)
     checked.files = len(files)
@@ -135,7 +120,7 @@ def _holes(files: Sequence[LogFile]) -> list[Finding]:
 class _Places:
     """What is at the places of a queue that no message of the log has."""
 
-    def __init__(self, check: QueueCheck, files: list[LogFile], checked: ReadQueue) -> None:
+    def __init__(self, check: QueueCheck, files: list[LogFile], checked: CheckedQueue) -> None:
         self._check, self._files, self._checked = check, files, checked
         self._next_place = check.ranges[-1][1] if check.ranges else None  # the place after the log's last unit
         self._unit_end = self._next_place or 0  # the place after the last unit that is no blank
@@ -232,15 +217,9 @@ class _Places:
         self._seen[kind] = (count, file.path, at, phy_offset) if known is None else (known[0] + count, *known[1:])
 
     def _finding(self, kind: Kind, count: int, path: str, at: int, phy_offset: int) -> Finding:
-        low, high = self._check.low, self._check.high
-        if kind in (catalogue.QUEUE_UNITS_EXPIRED, catalogue.QUEUE_UNITS_OF_DAMAGED_LOG):
-            return kind.finding(path, at, got=count)
         if kind == catalogue.STALE_QUEUE_BYTES:
             return kind.finding(path, at)
-        if kind == catalogue.INVALID_UNIT:
-            return kind.finding(path, at, expected="a unit", got="none", places=plural(count, "place"))
-        expected = f"below {high}" if kind == catalogue.QUEUE_BEYOND_LOG else f"a message of this queue from {low} on"
-        return kind.finding(path, at, "phy_offset", expected, phy_offset, units=plural(count, "unit"))
+        return unit_finding(kind, count, path, at, phy_offset, self._check.low, self._check.high)
 
 
 def _blocks(file: LogFile, opened: SparseFile, start: int, stop: int) -> Iterator[tuple[int, bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqindex._words import plural
 from mqindex.engines import Engine
@@ -19,7 +19,7 @@ from mqindex.rocketmq.checks.queues import queue_check
 from mqindex.rocketmq.checks.queues.batch_queue_diagnosis import compare_all_batches, judge_batches
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, lost_stretches, spoils
 from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, gather_expected
-from mqindex.rocketmq.checks.queues.queue_check import QueueCheck, ReadQueue
+from mqindex.rocketmq.checks.queues.queue_check import QueueCheck
 from mqindex.rocketmq.checks.queues.unit_check import QueueRun
 from mqindex.rocketmq.kinds import is_rocksdb
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -176,7 +176,7 @@ def _check(
 # ---- what to make of it
 
 
-def _judged(found: Survey, looked: ReadQueue, expected: ExpectedUnits | None, end: int) -> CheckedQueue:
+def _judged(found: Survey, looked: CheckedQueue, expected: ExpectedUnits | None, end: int) -> CheckedQueue:
     """`end`: where the log's frames end by now."""
     written = looked.reach < end  # units beyond the end that was fixed are of messages written since
     findings = [one for one in looked.findings if not (written and one.kind == catalogue.QUEUE_BEYOND_LOG.name)]
@@ -188,16 +188,8 @@ def _judged(found: Survey, looked: ReadQueue, expected: ExpectedUnits | None, en
     if expired and not looked.units and not spoilt:
         wanted, got = f"min offset {looked.max_offset}", looked.min_offset
         findings.append(catalogue.QUEUE_MIN_OFFSET_STALE.finding(path, expected=wanted, got=got))
-    return CheckedQueue(
-        topic=looked.topic,
-        queue_id=looked.queue_id,
-        good=not spoilt and not (expected is not None and expected.tag_hashes),
-        findings=tuple(findings),
-        files=looked.files,
-        units=looked.units,
-        min_offset=looked.min_offset,
-        max_offset=looked.max_offset,
-    )
+    good = not spoilt and not (expected is not None and expected.tag_hashes)
+    return replace(looked, good=good, findings=tuple(findings))
 
 
 def _missing(
