@@ -29,7 +29,7 @@ class _Elsewhere:
     __slots__ = ("_found", "name", "path")
 
     def __init__(self, directory: Place, name: str, found: Stat) -> None:
-        self.name, self.path, self._found = name, directory / name, found
+        self.name, self.path, self._found = name, Place(directory / name, directory.storage, found), found
 
     def is_dir(self) -> bool:
         return self._found.directory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.support.log_writer import LogMessage, LogWriter
 __all__ = ["memory"]  # a fixture
 
 MANIFEST = "mqindex.json"
+rebuilding = importlib.import_module("mqindex.rocketmq.rebuild")  # not the function of that name
 
 
 @pytest.fixture(autouse=True)
@@ -186,11 +188,34 @@ def test_bytes_that_no_window_asked_for_are_an_error(tmp_path: Path) -> None:
         assert file.read(500_000, 900_000) == (tmp_path / "file").read_bytes()[500_000:900_000]
 
 
-def test_a_file_that_is_replaced_meanwhile_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("etags", [True, False])
+def test_a_file_that_is_replaced_meanwhile_is_an_error(tmp_path: Path, etags: bool) -> None:
     (tmp_path / "file").write_bytes(bytes(1 << 20))
     url = f"{WAYS.upload(tmp_path)}/file"
+    WAYS.etags = etags
     file = remote_file.RemoteFile(place_of(url))
     file.window(0, 10)
-    WAYS.put(url, bytes(1 << 20) + b"!")
-    with pytest.raises(FileStateError, match="the file was replaced while it was read"):
+    WAYS.put(url, bytes(1 << 20))
+    with pytest.raises(FileStateError, match="the file was replaced while it was read") as raised:
         file.window(700_000, 700_010)
+    assert raised.value.path == url
+
+
+@pytest.mark.parametrize("name", ["the first", "the last"])
+def test_a_log_is_read_as_it_was_listed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of it is replaced after the survey by one of the same length, before the tasks open it."""
+    url = WAYS.upload(case("medium-493").unpack(tmp_path))
+    with CommitLog.open(place_of(f"{url}/commitlog")) as log:
+        file = str(log.files[0 if name == "the first" else -1].path)
+    survey = rebuilding.survey
+
+    def late(options: Any) -> Any:
+        found = survey(options)
+        WAYS.put(file, WAYS.files(file.rpartition("/")[0])[file.rpartition("/")[2]])
+        return found
+
+    monkeypatch.setattr(rebuilding, "survey", late)
+    with pytest.raises(FileStateError, match="the file was replaced while it was read") as raised:
+        rebuild(url, "memory://results/one")
+    assert raised.value.path == file
+    assert not WAYS.files("memory://results/one")

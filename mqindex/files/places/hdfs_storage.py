@@ -31,7 +31,7 @@ class HdfsStorage(OfClient):
         found = {one.path.rpartition("/")[2]: _stat(one) for one in self.client().list_status(f"/{path}")}
         return {name: found[name] for name in sorted(found)}
 
-    def read(self, path: str, start: int, stop: int) -> memoryview:
+    def read(self, path: str, start: int, stop: int, etag: str = "") -> memoryview:
         """See `Storage.read`."""
         with self.client().read(f"/{path}") as file:
             return memoryview(file.read_range(start, stop - start))
@@ -74,4 +74,4 @@ def _options(*, overwrite: bool) -> Any:
 
 
 def _stat(found: Any) -> Stat:
-    return Stat(-1 if found.isdir else found.length, (str(found.modification_time),), found.isdir)
+    return Stat(-1 if found.isdir else found.length, str(found.modification_time), directory=found.isdir)

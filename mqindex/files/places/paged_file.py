@@ -16,7 +16,7 @@ from mqindex.errors import ClosedFileError
 from mqindex.files.few_threads import of_each
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.places.place import Place
-from mqindex.files.places.remote_file import AT_ONCE, require_file, require_same
+from mqindex.files.places.remote_file import AT_ONCE, require_file
 from mqindex.files.reading.mapped_file import MappedFile
 
 PAGE: Final = 4096  # bytes of which it is known whether they were read
@@ -74,7 +74,7 @@ class PagedFile(MappedFile):
         filled = self._filled  # what other threads read from now on, they make sure of
         if filled == self._sure:
             return
-        require_same(self._place, self._found)
+        self._place.require_same(self._found)
         with self._lock:
             self._sure = max(self._sure, filled)
 
@@ -106,7 +106,7 @@ class PagedFile(MappedFile):
         while ranges:
             sizes = np.cumsum([stop - start for start, stop in ranges])
             some = max(int(np.searchsorted(sizes, _GROUP, "right")), 1)
-            read = of_each(lambda one: self._place.read(*one), ranges[:some], AT_ONCE)
+            read = of_each(lambda one: self._place.read(*one, self._found), ranges[:some], AT_ONCE)
             with self._lock:
                 self._filled += 1  # before anybody takes what was read
             for (start, stop), data in zip(ranges[:some], read, strict=True):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mqindex.errors import ReadOnlyFileError, TruncatedFileError, path_of
+from mqindex.errors import FileStateError, ReadOnlyFileError, TruncatedFileError, path_of
 from mqindex.files.places.storage import Stat, Storage, errors_of
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
@@ -26,18 +26,21 @@ class Place(str):
     """The path of what is elsewhere: its URL, and its storage, which it carries wherever the path goes.
 
     Pickled it takes its storage along; shown it is its text alone. `mqindex.files.paths` has what is done with paths.
+
+    `found`: what its directory's list said of it; whoever opens it reads that version, or gets an error.
     """
 
-    __slots__ = ("storage",)
+    __slots__ = ("found", "storage")
     storage: Storage
+    found: Stat | None
 
-    def __new__(cls, url: str, storage: Storage) -> Place:
+    def __new__(cls, url: str, storage: Storage, found: Stat | None = None) -> Place:
         made = super().__new__(cls, url)
-        made.storage = storage
+        made.storage, made.found = storage, found
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Place, (str(self), self.storage)
+        return Place, (str(self), self.storage, self.found)
 
     def __add__(self, more: str) -> Place:
         return Place(super().__add__(more), self.storage)
@@ -73,18 +76,35 @@ class Place(str):
 
     def opened(self) -> io.BufferedReader:
         """The file, to read here and there."""
-        found = self.stat()
-        if found.directory:
+        return io.BufferedReader(_Ranges(self, self.pinned()), _BUFFER)
+
+    def pinned(self) -> Stat:
+        """What is known of the file, for `read`; `FileStateError`: it is another one than in the list of files."""
+        now = self.stat()
+        if now.directory:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self)
-        return io.BufferedReader(_Ranges(self, found.size), _BUFFER)
+        if self.found is not None and not now.is_of(self.found):
+            raise self._replaced(self.found, now)
+        return now
 
-    def read(self, start: int, stop: int) -> memoryview:
-        """The bytes [start, stop) of a file.
+    def require_same(self, found: Stat) -> None:
+        """`FileStateError` where another file is there now; what has an etag was read with it."""
+        if not found.etag and not (now := self.stat()).is_of(found):
+            raise self._replaced(found, now)
 
-        `TruncatedFileError`: it is shorter by now, or its server answers no ranges.
+    def _replaced(self, found: Stat | None, now: Stat) -> FileStateError:
+        what, hint = "the file was replaced while it was read", "open it again"
+        return FileStateError(what, path=self, expected=str(found), got=str(now), hint=hint)
+
+    def read(self, start: int, stop: int, found: Stat | None = None) -> memoryview:
+        """The bytes [start, stop) of a file; `found`: as `pinned` gave it.
+
+        `TruncatedFileError`: it is shorter by now, or its server answers no ranges. `FileStateError`: it was replaced.
         """
         with errors_of(self):
-            data = memoryview(self.storage.read(self.path, start, stop))
+            data = self.storage.read(self.path, start, stop, found.etag if found else "")
+        if data is None:
+            raise self._replaced(found, self.stat())
         if len(data) != stop - start:
             raise TruncatedFileError(
                 "a range came back with another length", path=self, at=start, expected=stop - start, got=len(data),
@@ -96,8 +116,8 @@ class Place(str):
 class _Ranges(io.RawIOBase):
     """A file of a place as a stream of bytes."""
 
-    def __init__(self, place: Place, size: int) -> None:
-        self._place, self._size, self._at = place, size, 0
+    def __init__(self, place: Place, found: Stat) -> None:
+        self._place, self._found, self._at = place, found, 0
 
     def readable(self) -> bool:
         return True
@@ -106,14 +126,14 @@ class _Ranges(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._found.size}[whence]
         return self._at
 
     def readinto(self, target: Any, /) -> int:
-        stop = min(self._at + len(target), self._size)
+        stop = min(self._at + len(target), self._found.size)
         count = max(stop - self._at, 0)
         if count:
-            target[:count] = self._place.read(self._at, stop)
+            target[:count] = self._place.read(self._at, stop, self._found)
         self._at += count
         return count
 

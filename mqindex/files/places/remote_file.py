@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.guard import Mapping
-from mqindex.errors import FileStateError, TruncatedFileError
+from mqindex.errors import TruncatedFileError
 from mqindex.files.few_threads import for_each
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.places.place import Place
@@ -73,10 +71,10 @@ class RemoteFile(MappedFile):
 
         def read(one: tuple[int, memoryview]) -> None:
             at, target = one
-            target[:] = self._place.read(at, at + len(target))
+            target[:] = self._place.read(at, at + len(target), self._found)
 
         for_each(read, ranges, AT_ONCE)
-        self._require_same()
+        self._place.require_same(self._found)
         self._there[missing] = True
 
     def release(self, stop: int) -> None:
@@ -92,9 +90,6 @@ class RemoteFile(MappedFile):
         """The bytes [start, stop)."""
         return bytes(self.window(start, stop)[start:stop])
 
-    def _require_same(self) -> None:
-        require_same(self._place, self._found)
-
     def require_whole(self) -> None:
         """What was read is known to be of one file; see `window`."""
 
@@ -108,23 +103,7 @@ class RemoteFile(MappedFile):
 
 def require_file(place: Place) -> Stat:
     """What is known of a file; one that is empty is refused, as a mapping of it would be."""
-    found = place.stat()
-    if found.directory:
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place)
+    found = place.pinned()
     if found.size == 0:
         raise TruncatedFileError("the file is empty", path=place, expected="1 byte or more", got=0)
     return found
-
-
-def require_same(place: Place, found: Stat) -> None:
-    """`FileStateError` where another file is there now."""
-    now = place.stat()
-    if now != found:
-        raise FileStateError(
-            "the file was replaced while it was read", path=place, expected=_said(found), got=_said(now),
-            hint="open it again",
-        )  # fmt: skip
-
-
-def _said(found: Stat) -> str:
-    return ", ".join((f"{found.size} bytes", *found.version))

@@ -31,11 +31,21 @@ _VALUE = re.compile(r"""(?<= )"[^"]*"(?= )""")  # of an option
 
 
 class Stat(NamedTuple):
-    """What is at a place. `version`: it changes when the file is replaced, as far as its storage tells."""
+    """What is at a place. `changed`: when, as text. `etag`: of which version; "": its storage does not tell."""
 
     size: int
-    version: tuple[str, ...] = ()
+    changed: str = ""
+    etag: str = ""
     directory: bool = False
+
+    def is_of(self, other: Stat) -> bool:
+        """Whether both are of the same file. Of a list and of the file itself, times and quotes may differ."""
+        if self.etag and other.etag:
+            return (self.size, self.etag.strip('"')) == (other.size, other.etag.strip('"'))
+        return (self.size, self.changed) == (other.size, other.changed)
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (f"{self.size} bytes", self.changed, self.etag)))
 
     def as_result(self) -> os.stat_result:
         """The same as `os.stat` has it: what kind it is, and its length."""
@@ -57,8 +67,8 @@ class Storage(Protocol):
         """What is in a directory, sorted by name; `FileNotFoundError`: nothing is there."""
         ...
 
-    def read(self, path: str, start: int, stop: int) -> memoryview:
-        """The bytes [start, stop), or fewer where the file ends before."""
+    def read(self, path: str, start: int, stop: int, etag: str = "") -> memoryview | None:
+        """The bytes [start, stop), or fewer where the file ends before. None: the file has another etag than this."""
         ...
 
     @property
