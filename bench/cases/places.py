@@ -1,0 +1,42 @@
+"""A rebuild from an S3 server to it, against the bare ranged reading of the log."""
+
+from bench.case import Case, Contender
+from bench.numbers import Goal
+from bench.workshop import Workshop
+
+GIB = 4
+
+
+def arguments(shop: Workshop) -> dict[str, object]:
+    scale = shop.scale
+    return {
+        "store": shop.store(GIB),
+        "slots": scale.hash_slot_num,
+        "entries": scale.index_num,
+        **scale.repeat(2, 1),
+    }
+
+
+CASE = Case(
+    name="places",
+    title="Rebuild of the index of 4 GiB of log from an S3 server to it, two threads",
+    contenders=(Contender("mqindex", "places.rebuild", arguments, needs=("obstore",), warm=2500),),
+    goals=(
+        Goal(
+            "rebuild from S3 to S3, 4 GiB, against reading the log",
+            "mqindex/remote",
+            "mqindex/read",
+            "slower",
+            "s",
+            1.5,
+            1.15,
+            whole=True,
+        ),
+        Goal("requests for a rebuild of 4 GiB", "mqindex/requests", None, "below", "reads", 640, 560),
+        Goal("bytes read of the log, for each of it", "mqindex/log_read", None, "below", "reads", 1.05, 1.01),
+    ),
+    answer={"messages": 1776},
+    estimate=(20, 60),
+    forks=2,
+    files=lambda shop: shop.log_files(GIB),
+)
