@@ -16,7 +16,7 @@ from mqindex.files.places.storage import Stat
 from mqindex.files.reading.mapped_file import MappedFile
 
 AT_ONCE: Final = 16  # requests in flight
-_BLOCK: Final = 256 << 10  # bytes that are read or not: a map has room for 65 530 changes between the two
+_BLOCK: Final = 128 << 10  # bytes that are read or not: a map has room for 65 530 changes between the two
 _REQUEST = 8 << 20  # bytes of one request
 
 

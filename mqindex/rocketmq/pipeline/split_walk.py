@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage
-from mqindex.rocketmq.log.frame_windows import find_in
+from mqindex.rocketmq.log.frame_windows import MARGIN, find_in
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 
 
@@ -49,6 +49,10 @@ def walk_split(split: SplitRange, work: Callable[[MappedFile, int], AnyWalk], no
     except FileNotFoundError:
         return replace(nothing, gone=True)
     with log:
+        begin = split.start - split.span.file_start
+        log.window(
+            begin, min(begin + log.step, split.stop - split.span.file_start) + MARGIN
+        )  # by one round of requests
         first = split.start
         if split.resync:
             first = find_in(log, split.span.file_start, split.start, split.stop)

@@ -18,6 +18,7 @@ from mqindex._rules import Broker, Rule, numbers_of
 from mqindex.errors import MQIndexError, was_cut
 from mqindex.files import disk
 from mqindex.files.paths import base_name, join
+from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Value
 from mqindex.rocketmq.brokers import (
@@ -36,6 +37,7 @@ from mqindex.rocketmq.brokers import (
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.body import INNER_BATCH
+from mqindex.rocketmq.log.frame_windows import find_in
 from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import probable_end
@@ -45,6 +47,7 @@ from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.surveys.tags_survey import IndexedTags
 
 _SAMPLE_BYTES = 4 << 20
+_SAMPLE_ELSEWHERE = 512 << 10
 _TRACES: Final = {  # what is in the root, and the rule by which a broker makes it
     "abort.bak": PROCESS_ID_KEPT, "timerwheel": TIMERS, "timerlog": TIMERS, "batchconsumequeue": BATCH_QUEUES,
     "compaction": COMPACTION, "rocksdbstore": ROCKSDB_OF_INDEXES,
@@ -192,7 +195,10 @@ def log_traces(spans: Sequence[LogSpan]) -> LogTraces:
 
 def _traces(log: MappedFile, span: LogSpan) -> LogTraces:
     stop = span.file_start + min(span.stop - span.file_start, log.size, probable_end(span.path))
-    at = first_frame(log, span.file_start, max(span.file_start, stop - _SAMPLE_BYTES), stop)
+    if isinstance(span.path, Place):  # few bytes; what imitates a frame inside a body is passed over soon
+        at = find_in(log, span.file_start, max(span.file_start, stop - _SAMPLE_ELSEWHERE), stop)
+    else:
+        at = first_frame(log, span.file_start, max(span.file_start, stop - _SAMPLE_BYTES), stop)
     if at < 0:
         return LogTraces()
     separated = unseparated = 0
