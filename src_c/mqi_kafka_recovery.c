@@ -230,17 +230,18 @@ void mqi_kafka_recover(mqi_kafka_recovery *r, int64_t stop) {
             found = mqi_batch_read_head_of(p, r->log.len - r->valid, r->valid, &h, &r->fault);
         else return;
         if (UNLIKELY(found != MQI_BATCH_WHOLE)) {
+            if (r->log.len < r->size && (found == MQI_BATCH_END || r->behind)) return;
             if (pass_damage(r, found)) {
                 if (r->state != MQI_RECOVERY_RUNS) return;
                 continue;
             }
-            stop = r->log.len;
+            stop = r->size;
             break;
         }
         if (mapped) __builtin_prefetch(p + h.size);
         if (UNLIKELY(!recover_batch(r, p, &h))) return;
     }
-    if (stop >= r->log.len && append_time(r, 1)) r->state = MQI_RECOVERY_DONE;
+    if (stop >= r->size && append_time(r, 1)) r->state = MQI_RECOVERY_DONE;
 }
 
 void mqi_kafka_recover_free(mqi_kafka_recovery *r) {

@@ -43,7 +43,8 @@ typedef struct {
 #define MQI_MAX_DAMAGE (1 << 16) /* behind so many stretches a log is not read on */
 
 typedef struct {
-    mqi_kafka_log log;
+    mqi_kafka_log log;           /* as much of it as may be read now */
+    int64_t size;                /* bytes of the whole log */
     const mqi_kafka_log *behind; /* with `sums`, where a recovery goes on behind damage; 0: it ends there */
     int64_t base_offset, index_interval, max_index_size;
     int fd;            /* where to read headers from, -1: from `log`. Checksums are not compared then */
@@ -65,7 +66,8 @@ typedef struct {
 } mqi_kafka_recovery;
 
 void mqi_kafka_recover_start(mqi_kafka_recovery *r);
-/* Processes the batches that begin before `stop`; the closing entry is written with the last of the log. */
+/* Processes the batches that begin before `stop`; the closing entry is written with the last of the log. It returns
+ * before one that needs more of the log than may be read. */
 void mqi_kafka_recover(mqi_kafka_recovery *r, int64_t stop);
 void mqi_kafka_recover_free(mqi_kafka_recovery *r);
 

@@ -69,6 +69,7 @@ cdef extern from "mqi_kafka_recovery.h" nogil:
 
     ctypedef struct mqi_kafka_recovery:
         mqi_kafka_log log
+        int64_t size
         const mqi_kafka_log* behind
         int64_t base_offset
         int64_t index_interval
@@ -139,7 +140,7 @@ cdef class Recovered:
         if stretch < 0:
             raise ValueError(f"stretch: expected 0 or more, got {stretch}")
         cdef BatchSource log = BatchSource(buf, check_crc)
-        self.r.log = log.log
+        self.r.log, self.r.size = log.log, log.log.len
         if past_damage:
             self.resync = Resync(buf)
             self.r.behind = &self.resync.log.log
@@ -160,10 +161,11 @@ cdef class Recovered:
             mqi_kafka_tally_free(self.r.tally)
             free(self.r.tally)
 
-    def run(self, int64_t stop, int fd=-1, /):
+    def run(self, int64_t stop, int fd=-1, there=None, /):
         """Process the batches that begin before position `stop`; False: there is nothing left to do.
 
         fd : of the same log, to read headers from it instead of the buffer, -1: none. Only without checksums.
+        there : bytes of the log that may be read, None: all. Where a batch needs more, it returns before: True.
 
         Raises
         ------
@@ -176,7 +178,7 @@ cdef class Recovered:
             if self.busy or self.log is None:
                 raise RuntimeError("a Recovered serves one thread at a time")
             self.busy = True
-        self.r.fd = fd
+        self.r.fd, self.r.log.len = fd, self.r.size if there is None else min(<int64_t>there, self.r.size)
         try:
             while True:
                 if self.r.state == MQI_RECOVERY_NEEDS_FIRST:  # also a request that ended in an error before
@@ -217,7 +219,7 @@ cdef class Recovered:
         if self.r.error:
             raise OSError(self.r.error, os.strerror(self.r.error), self.path)
         raise TruncatedFileError(
-            "the log was cut while it was read", path=self.path, at=self.r.valid, expected=f"{self.r.log.len} bytes")
+            "the log was cut while it was read", path=self.path, at=self.r.valid, expected=f"{self.r.size} bytes")
 
     cdef bytes _copied(self, const mqi_buffer* what):
         with cython.critical_section(self):
@@ -254,7 +256,7 @@ cdef class Recovered:
     @property
     def truncated_bytes(self):
         """How many bytes the broker would cut."""
-        return self.r.log.len - self._cut()
+        return self.r.size - self._cut()
 
     @property
     def end_bytes(self):

@@ -375,6 +375,9 @@ NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the newest segment has no permission to write a file or directory of the log dir, so a broker puts "
     "the log dir offline.",
     "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all", stops_start=True)
+ELSEWHERE = Kind("files-elsewhere", "info",
+    "The files are not on this machine: locks, owners, links and holes are not known there.",
+    "no lock, owner, link or hole was looked at; copy the log dir here, or mount its place, to have them looked at too")
 OFFSET_CHECKPOINT = Kind("offset-checkpoint", "error",
     "A checkpoint of the log dir cannot be read: a broker puts the log dir offline, or goes on without what it says.",
     f"{_OFFLINE}; delete the file: a broker makes a new one, and {{consequence}}", stops_start=True)

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory, leads_to_file
-from mqindex.files.paths import absolute, base_name, join, parent_of, scan
+from mqindex.files.paths import absolute, base_name, join, parent_of, scan, size_of
 from mqindex.files.reading.regular import reading
 from mqindex.kafka.layout import IndexKind
 
@@ -184,7 +184,7 @@ def begins_with_batch(path: str | os.PathLike[str]) -> bool:
             return False
         _, length, crc, magic = _HEAD.unpack(head)
         size = length + _LENGTH_END
-        if magic not in _LEAST or not _LEAST[magic] <= size <= min(os.fstat(file.fileno()).st_size, _LONGEST):
+        if magic not in _LEAST or not _LEAST[magic] <= size <= min(size_of(os.fspath(path)), _LONGEST):
             return False
         batch = head + file.read(size - len(head))
     # A file of units of a RocketMQ queue looks like messages of magic 0, were it not for the checksum.

@@ -113,15 +113,17 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from mqindex._native.numbers import int64, whole_number
-from mqindex.errors import BadMagicError, path_of
+from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.files.paths import base_name
+from mqindex.files.places.place import given_path
 
 MAX_INDEX_SIZE: Final = 10_485_760
 MAX_LOG_SIZE: Final = 2**31 - 1  # positions have 32 bits
@@ -172,12 +174,17 @@ _ENTRIES: Final = {
 _OPENERS: Final = {"log": "LogSegment", **{kind.value: f"{kind.name.title()}Index" for kind in IndexKind}}
 
 
-def require_file(path: str | os.PathLike[str], ending: str, name: str = "path") -> str:
+def require_file(
+    path: str | os.PathLike[str],
+    ending: str,
+    name: str = "path",
+    storage_options: Mapping[str, Any] | None = None,
+) -> str:
     """The path as str. `BadMagicError`: the name is of another file of a segment. A directory is an error, too.
 
     `name`: the argument's.
     """
-    where = path_of(name, path)
+    where = given_path(name, path, storage_options)
     if disk.is_directory(where):
         raise IsADirectoryError(
             errno.EISDIR, f"a directory; expected a .{ending} file. PartitionLog.open takes a directory", where

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from mqindex._native.numbers import whole_number
 from mqindex._rules import Broker
@@ -24,12 +25,15 @@ class PartitionArguments(TypedDict, total=False):
         files of closed segments show it; where they show none, or fit 4096: that.
     max_index_size : bytes (segment.index.bytes); a segment with more entries is refused, as by the broker.
     check_crc : False: batches with a wrong checksum count as good, and only headers are read.
+    storage_options : of a path that is a URL, as of `obstore.store.from_url`, for `hdfs://` the configuration of
+        hdfs-native; None: what the storage finds in the environment.
     """
 
     kafka_version: str | None
     index_interval_bytes: int | None
     max_index_size: int
     check_crc: bool
+    storage_options: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,9 @@ def partition_options(
     index_interval_bytes: int | None = None,
     max_index_size: int = MAX_INDEX_SIZE,
     check_crc: bool = True,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> PartitionOptions:
-    """Check what was given, before anything is read.
+    """Check what was given, before anything is read; `storage_options` are the paths'.
 
     >>> partition_options(kafka_version="3.9.1").settings()["kafka_version"]
     Value(value='3.9.1', source='given')

@@ -16,6 +16,7 @@ from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
 from mqindex.errors import path_of
 from mqindex.files import disk
 from mqindex.files.paths import absolute, join, parent_of
+from mqindex.files.places.place import given_path
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
@@ -54,9 +55,9 @@ def rebuild(
 
     Parameters
     ----------
-    directory : path of a partition or of a log dir; it is only read.
+    directory : path or URL of a partition or of a log dir; it is only read.
     out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
-    kafka_version, index_interval_bytes, max_index_size, check_crc : partition options, explained in
+    kafka_version, index_interval_bytes, max_index_size, check_crc, storage_options : partition options, explained in
         `mqindex.kafka.options.PartitionArguments`.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -93,7 +94,7 @@ def rebuild(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    order = Order(absolute(path_of("directory", directory)), options)
+    order = Order(absolute(given_path("directory", directory, given.get("storage_options"))), options)
     place = absolute(path_of("out", out))
     engine = require_seen(engine, [order.directory, parent_of(place)])
     found, space = run_one(engine, _begin, _Begin(order, place, overwrite), "look at the files")

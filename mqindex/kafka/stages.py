@@ -104,6 +104,8 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
     except FileNotFoundError:
         done.gone = True
         return done
+    except FileStateError:  # replaced while it was read, elsewhere
+        raise
     except MQIndexError as error:
         done.findings.append(refused(item.files.log, error, item.files.base_offset))
         return done

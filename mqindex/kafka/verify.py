@@ -12,9 +12,11 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
-from mqindex.errors import BadMagicError, path_of
+from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
 from mqindex.files.paths import absolute, real_path
+from mqindex.files.places.place import Place, given_path
+from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import Diagnosis, count_checked, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
@@ -43,13 +45,14 @@ def verify(
 
     Parameters
     ----------
-    directory : path of a partition or of a log dir; also of one that a broker is writing. Or of one file: a `.log`,
-        with the indexes beside it, or an index, against the log beside it (by itself where there is none). What is open
-        before a segment is in its snapshot; without one, earlier segments are read for a `.log` and a `.txnindex`.
-        Or several log dirs of one broker: one report of all, with what no broker allows between them.
+    directory : path or URL of a partition or of a log dir; also of one that a broker is writing. Or of one file: a
+        `.log`, with the indexes beside it, or an index, against the log beside it (by itself where there is none). What
+        is open before a segment is in its snapshot; without one, earlier segments are read for a `.log` and a
+        `.txnindex`. Or several log dirs of one broker: one report of all, with what no broker allows between them.
+        Of files elsewhere locks, owners, links and holes are not known: an info says so.
     deep : also read every record: whether its batch can be decompressed, and has the greatest timestamp that it says.
-    kafka_version, index_interval_bytes, max_index_size : partition options, as for `rebuild`. Settings that are not the
-        topic's make no error.
+    kafka_version, index_interval_bytes, max_index_size, storage_options : partition options, as for `rebuild`. Settings
+        that are not the topic's make no error.
     check_crc : False: batches with a wrong checksum count as good, and only headers are read.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -86,7 +89,8 @@ def verify(
     """
     if isinstance(directory, (str, os.PathLike)) or not isinstance(directory, Sequence):
         return examine(directory, deep=deep, engine=engine, given=given).report
-    roots = dict.fromkeys(real_path(path_of("directory", each)) for each in directory)
+    options = given.get("storage_options")
+    roots = dict.fromkeys(real_path(given_path("directory", each, options)) for each in directory)
     if not roots:
         raise ValueError("directory: expected a path, or log dirs of one broker, got none")
     return _of_broker([examine(root, deep=deep, engine=engine, given=given) for root in roots])
@@ -114,13 +118,14 @@ def examine(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    root = absolute(path_of("directory", directory))
+    root = absolute(given_path("directory", directory, given.get("storage_options")))
     engine = require_seen(engine, [root])
     found = run_one(engine, _survey, Order(root, options), "look at the files")
     report = start_report(Report(root), found)
     check = diagnose if found.file is None else diagnose_file
     diagnosis = check(engine, found, deep=deep, count=count)
-    report.findings = diagnosis.findings()
+    not_asked = [catalogue.ELSEWHERE.finding(root)] if isinstance(root, Place) else []
+    report.findings = [*not_asked, *diagnosis.findings()]
     report.actions = planned_actions(diagnosis)
     if found.file is None:
         report.start, more = verdict(engine, diagnosis)

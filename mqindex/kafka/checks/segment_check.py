@@ -32,7 +32,7 @@ from mqindex.kafka.index.transaction_index import read_aborted
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.batches import has_append_time
 from mqindex.kafka.log.damage import BatchFault
-from mqindex.kafka.log.log_damage import good_batches
+from mqindex.kafka.log.log_damage import good_parts
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.records import read_records
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -307,8 +307,8 @@ def check_records(segment: LogSegment, damage: Sequence[BatchFault], stop: int) 
     findings: list[Finding] = []
     first: tuple[int, int, int] | None = None
     count = 0
-    for rows in good_batches(segment, damage, stop):
-        times, unreadable = _greatest_times(segment, rows)
+    for log, rows in good_parts(segment, damage, stop):
+        times, unreadable = _greatest_times(segment.path, log, rows)
         findings += unreadable
         wrong = (times > rows["max_timestamp"]) & ~has_append_time(rows) & (rows["magic"] > 0)
         if first is None and wrong.any():
@@ -322,14 +322,14 @@ def check_records(segment: LogSegment, damage: Sequence[BatchFault], stop: int) 
     return findings
 
 
-def _greatest_times(segment: LogSegment, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[Finding]]:
+def _greatest_times(path: str, log: Any, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[Finding]]:
     """The greatest timestamp of the records of each batch; the least number where there is none."""
     times = np.full(len(rows), _NONE, np.int64)
     findings = []
     first = 0
     while first < len(rows):
         try:
-            for positions, stamps in _read(segment, rows[first:]):
+            for positions, stamps in _read(path, log, rows[first:]):
                 np.maximum.at(times, np.searchsorted(rows["position"], positions), stamps)
             break
         except FormatError as error:
@@ -337,14 +337,14 @@ def _greatest_times(segment: LogSegment, rows: npt.NDArray[Any]) -> tuple[npt.ND
                 raise
             at = int(rows["position"][first]) if error.at is None else error.at
             kind = catalogue.LOG_RECORDS
-            findings.append(kind.finding(segment.path, at, error.field, error.expected, error.got, what=error.what))
+            findings.append(kind.finding(path, at, error.field, error.expected, error.got, what=error.what))
             first = max(int(np.searchsorted(rows["position"], at, "right")), first + 1)
     return times, findings
 
 
-def _read(segment: LogSegment, rows: npt.NDArray[Any]) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+def _read(path: str, log: Any, rows: npt.NDArray[Any]) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
     """Positions of batches, and for each the greatest timestamp of its records, as far as one array of records goes."""
-    for columns in read_records([(segment.log_bytes(), rows)], ("position", "timestamp"), path=segment.path):
+    for columns in read_records([(log, rows)], ("position", "timestamp"), path=path):
         positions, times = np.asarray(columns["position"]), np.asarray(columns["timestamp"])
         if len(positions):
             begins = np.flatnonzero(np.concatenate([[True], positions[1:] != positions[:-1]]))

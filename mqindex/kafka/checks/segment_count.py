@@ -9,14 +9,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import batches_at
 from mqindex._native.kafka_records import compressed_part
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.columns.distinct import distinct
 from mqindex.errors import FormatError, was_cut
 from mqindex.files.paths import size_of, status_of
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
-from mqindex.kafka.log.batches import batch_rows, codec_of
+from mqindex.kafka.log.batches import codec_of
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.log_tally import LogTally, tally_of
 from mqindex.kafka.log.records import payload_of
@@ -106,7 +105,7 @@ def count_segment(
         modified=status_of(files.log).st_mtime_ns // 1_000_000,
         index_bytes=sizes,
         entries={**entries, IndexKind.TRANSACTION: transactions},
-        expanded=_expanded(segment.log_bytes(), _spread(segment, made), sample) if sample and made.batches else {},
+        expanded=_expanded(segment, _spread(segment, made), sample) if sample and made.batches else {},
     )
 
 
@@ -115,10 +114,10 @@ def _spread(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
     positions = np.frombuffer(made.offset_index, IndexKind.OFFSET.entry)["position"].astype(np.int64)
     positions = np.concatenate([[0], positions])
     picked = distinct(np.linspace(0, len(positions) - 1, _LOOKED_AT).astype(np.int64))
-    return batch_rows([batches_at(segment.log_bytes(), positions[picked])])
+    return segment.rows_at(positions[picked])
 
 
-def _expanded(log: Any, rows: npt.NDArray[Any], allowed: int) -> dict[int, Expanded]:
+def _expanded(segment: LogSegment, rows: npt.NDArray[Any], allowed: int) -> dict[int, Expanded]:
     """Some batches of each codec, within `allowed` bytes. Only `deep` reports those that do not decompress."""
     codecs = codec_of(rows)
     compressed = distinct(codecs[codecs > 0]).tolist()
@@ -127,6 +126,7 @@ def _expanded(log: Any, rows: npt.NDArray[Any], allowed: int) -> dict[int, Expan
         left = allowed // len(compressed)
         for row in np.flatnonzero((codecs == codec) & (rows["count"] > 0)).tolist():
             try:
+                log = segment.log_of(rows[row : row + 1])
                 start, stop = compressed_part(log, rows, row)
                 if stop - start > left:
                     continue

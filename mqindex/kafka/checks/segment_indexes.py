@@ -20,7 +20,7 @@ from mqindex.kafka.checks.log_check import has_grown, size_now
 from mqindex.kafka.index.index_entries import Entries, entries_before_zeros, read_entries
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.damage import BatchFault
-from mqindex.kafka.log.log_damage import good_batches, served_batches
+from mqindex.kafka.log.log_damage import good_parts, served_batches
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import INDEX_INTERVAL_BYTES
@@ -134,7 +134,7 @@ def _most_unindexed(
         return None
     closed = looked[IndexKind.TIME][1].second + expectation.base_offset
     start = run = most = 0
-    for rows in filter(len, good_batches(segment, expectation.damage, expectation.valid_bytes)):
+    for _, rows in good_parts(segment, expectation.damage, expectation.valid_bytes):
         runs = np.searchsorted(closed, rows["last_offset"])
         positions = rows["position"].astype(np.int64)
         begins = np.concatenate([[runs[0] != run], runs[1:] != runs[:-1]])

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import MQIndexError, OutOfOrderError, TruncatedFileError
 from mqindex.files.few_threads import of_each
+from mqindex.files.places.place import Place
 from mqindex.kafka.checks.log_check import (
     fills_index,
     has_grown,
@@ -25,7 +26,7 @@ from mqindex.kafka.checks.log_check import (
 )
 from mqindex.kafka.checks.segment_count import Counting
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.log.batches import batch_rows, batches_reach
+from mqindex.kafka.log.batches import batch_rows, is_control
 from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.log_damage import damage_in, recovered_past_damage
 from mqindex.kafka.log.log_segment import LogSegment
@@ -164,7 +165,7 @@ def recovered(segment: LogSegment, check: SegmentCheck) -> tuple[Recovered, bool
 def events_in(segment: LogSegment, made: Recovered, log_start: int = 0) -> npt.NDArray[Any]:
     """The events of a segment, with the markers read from its log."""
     rows = batch_rows([made.transactional])
-    return events_of(rows, segment.log_bytes(), log_start) if len(rows) else np.empty(0, EVENT)
+    return events_of(rows, segment.log_of(rows[is_control(rows)]), log_start) if len(rows) else np.empty(0, EVENT)
 
 
 def _recover_with_threads(
@@ -173,7 +174,7 @@ def _recover_with_threads(
     """`recover(check_crc=True)`; a large log is recovered by its headers while threads, if they can be started, compare
     the checksums.
     """
-    threads = min(threads, segment.size // _WORTH_A_THREAD)
+    threads = 1 if isinstance(segment.path, Place) else min(threads, segment.size // _WORTH_A_THREAD)
     if threads > 1:
         made = recover(check_crc=False, past_damage=past_damage)
         if not made.damage and _checksums_hold(segment, made, threads):
@@ -185,5 +186,4 @@ def _checksums_hold(segment: LogSegment, made: Recovered, threads: int) -> bool:
     positions = np.frombuffer(made.offset_index, IndexKind.OFFSET.entry)["position"]
     inner = [int(positions[len(positions) * n // threads]) for n in range(1, threads) if len(positions)]
     cuts = sorted({0, *inner, made.end_bytes})
-    log = segment.log_bytes()
-    return all(of_each(lambda piece: batches_reach(log, *piece), list(pairwise(cuts)), threads))
+    return all(of_each(lambda piece: segment.reaches(*piece), list(pairwise(cuts)), threads))

@@ -6,14 +6,13 @@ snapshot; where there is none, the segments before it are read too.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
-from mqindex.errors import BadMagicError, CorruptIndexError
+from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, join, parent_of
 from mqindex.kafka import catalogue
@@ -28,7 +27,7 @@ from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.partition.log_dir import was_clean
 from mqindex.kafka.partition.offset_checkpoint import log_start_offset
 from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments
-from mqindex.kafka.partition.producer_state import read_snapshot
+from mqindex.kafka.partition.producer_state import readable_snapshot
 from mqindex.kafka.partition.survey import Order, Partition, Survey, surveyed_partition, was_cleanly_closed
 
 _WITH_TRANSACTIONS: Final = ("log", IndexKind.TRANSACTION)
@@ -102,11 +101,8 @@ def _first_needed(segments: tuple[SegmentFiles, ...], number: int, snapshots: Ma
 
 
 def _has_snapshot(snapshots: Mapping[int, str], base_offset: int, log_start: int) -> bool:
-    if base_offset in snapshots and base_offset > log_start:
-        with contextlib.suppress(CorruptIndexError, OSError):
-            read_snapshot(snapshots[base_offset])
-            return True
-    return False
+    there = base_offset in snapshots and base_offset > log_start
+    return there and readable_snapshot(snapshots[base_offset]) is not None
 
 
 # ---- what is reported

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar, Self
 
@@ -22,7 +23,9 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import size_of
+from mqindex.files.places.place import Place, require_here
 from mqindex.files.reading.mapped_file import MappedFile, reserve
+from mqindex.files.reading.opening import map_file
 from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind, base_offset_of, require_file
 
 
@@ -40,14 +43,25 @@ class SegmentIndex(Closable):
         self._lock = new_lock()
         self._owner = Owner(path)
         self._held = ExitStack()  # the lock of the only writer
+        if writable:
+            require_here(path)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, base_offset: int | None = None, writable: bool = False) -> Self:
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        base_offset: int | None = None,
+        writable: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Self:
         """Open an index file, read-only unless asked. It is never created, as the broker's own tools would.
 
         Parameters
         ----------
+        path : path or URL; a file elsewhere is read as a whole, and never written.
         base_offset : int or None; None: from the file's name.
+        storage_options : dict, optional; for a URL, as of `PartitionArguments`
 
         Raises
         ------
@@ -56,7 +70,7 @@ class SegmentIndex(Closable):
         StoreInUseError : `writable`, and somebody has it open for writing, or a broker holds its log dir.
         OSError : `writable`, and no space is left for its sparse part, which brokers leave; nothing has changed.
         """
-        name = require_file(path, cls.kind)
+        name = require_file(path, cls.kind, storage_options=storage_options)
         return cls(name, base_offset_of(name, base_offset), writable=writable)
 
     def _require_writable(self) -> None:
@@ -241,10 +255,10 @@ class AbstractIndex(SegmentIndex):
             self._core.keep(entries)
 
     def _map_entries(self) -> None:
-        self._file = MappedFile.open(self.path, writable=self.writable) if size_of(self.path) else None
+        self._file = _opened(self.path, writable=self.writable) if size_of(self.path) else None
         buffer = None if self._file is None else self._file.map
         times = self.kind is IndexKind.TIME
-        self._core = Entries(buffer, times, self.base_offset, self._entry, self.writable, self.path)
+        self._core = Entries(buffer, times, self.base_offset, self._entry, self.writable, str(self.path))
         self.__dict__["lookup"] = self._core.lookup  # the same as the method, without a call in Python
 
     def _unmap(self) -> None:
@@ -278,6 +292,15 @@ class AbstractIndex(SegmentIndex):
         size = size_of(self.path)
         if size % self.entry_size:
             raise self._corrupt("length", f"a multiple of {self.entry_size} bytes", size)
+
+
+def _opened(path: str, *, writable: bool) -> MappedFile:
+    if writable:
+        return MappedFile.open(path, writable=True)
+    file = map_file(path)
+    if isinstance(path, Place):
+        file.populate()
+    return file
 
 
 def _set_length(path: str, size: int) -> None:

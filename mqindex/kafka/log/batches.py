@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import BatchScan
 from mqindex.columns.columns import Columns
 
 _LONG = ("position", "base_offset", "last_offset", "base_timestamp", "max_timestamp", "producer_id")
@@ -34,14 +33,6 @@ _CODEC, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 def batch_rows(views: Iterable[memoryview | bytes]) -> npt.NDArray[Any]:
     """The packed rows of a `BatchScan`, or of `Recovered.transactional`, as one structured array of `BATCH`."""
     return np.frombuffer(b"".join(views), BATCH)
-
-
-def batches_reach(log: Any, start: int, stop: int, *, check_crc: bool = True) -> bool:
-    """Whether one good batch follows another from position `start`, the begin of one, to `stop` itself."""
-    scan = BatchScan(log, start, stop, check_crc=check_crc)
-    for _ in scan:
-        pass
-    return scan.fault is None and scan.end == stop
 
 
 def batch_columns(rows: npt.NDArray[Any]) -> Columns:

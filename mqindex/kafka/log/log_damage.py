@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import IndexFullError, OffsetOverflowError, OutOfOrderError
-from mqindex.kafka.log.batches import batches_reach
 from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.log_segment import LogSegment
 
@@ -37,7 +36,7 @@ def damage_in(segment: LogSegment, made: Recovered) -> tuple[BatchFault, ...]:
         for fault, end, batches, records, before, following, passed in made.damage
     ]
     at, fault = made.end_bytes, made.end_fault
-    if fault is not None and batches_reach(segment.log_bytes(), at, segment.size, check_crc=False):
+    if fault is not None and segment.reaches(at, segment.size, check_crc=False):
         last = segment.base_offset - 1 if made.last_offset is None else made.last_offset
         found.append(BatchFault(*fault, segment.size, last + 1, passed=True))
     return tuple(found)
@@ -55,11 +54,11 @@ def stretches(damage: Sequence[BatchFault], stop: int) -> Iterator[tuple[int, in
         yield at, stop, None
 
 
-def good_batches(segment: LogSegment, damage: Sequence[BatchFault], stop: int) -> Iterator[npt.NDArray[Any]]:
-    """The good batches that begin before a position, a few thousand at a time."""
+def good_parts(segment: LogSegment, damage: Sequence[BatchFault], stop: int) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
+    """The good batches that begin before a position, a few thousand at a time, as `LogSegment.batch_parts`."""
     for begin, end, bad in stretches(damage, stop):
         if bad is None:
-            yield from segment.batch_arrays(begin, end, check_crc=False)
+            yield from segment.batch_parts(begin, end, check_crc=False)
 
 
 def served_batches(segment: LogSegment, damage: Sequence[BatchFault], stop: int) -> Iterator[npt.NDArray[Any]]:

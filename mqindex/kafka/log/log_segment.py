@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import BatchScan, Resync
+from mqindex._native.kafka_log import BatchScan, Resync, batches_at
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._native.numbers import whole_number
 from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.paths import status_of
+from mqindex.files.paths import base_name, join, parent_of, status_of
+from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.reading.opening import map_file
 from mqindex.files.reading.regular import reading
 from mqindex.kafka.brokers import FIRST_OFFSETS_INDEXED, broker_of, follows
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import TransactionIndex
 from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, IndexKind, base_offset_of, require_file
+from mqindex.kafka.log.batch_windows import HEAD, STEP, BatchWindows, Found, find, keep
 from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.log.damage import BatchFault, Fault, left_out, unreadable
 from mqindex.kafka.log.opened_indexes import OpenedIndexes
@@ -83,11 +87,12 @@ class LogSegment(SegmentSearch, Closable):
                 "the segment is longer than positions reach", path=path, field="position",
                 expected=f"{MAX_LOG_SIZE} bytes or less", got=self.size,
             )  # fmt: skip
-        self._file = MappedFile.open(path) if self.size else None
+        self._file = map_file(path) if self.size else None
+        self._elsewhere = isinstance(path, Place)
         self.size = 0 if self._file is None else self._file.size
         self._lock = new_lock()
-        stem = os.path.splitext(path)[0]
-        self.indexes = OpenedIndexes(path, base_offset, {kind: f"{stem}.{kind}" for kind in IndexKind})
+        home, stem = parent_of(path), os.path.splitext(base_name(path))[0]
+        self.indexes = OpenedIndexes(path, base_offset, {kind: join(home, f"{stem}.{kind}") for kind in IndexKind})
 
     @classmethod
     def of_files(cls, files: SegmentFiles) -> LogSegment:
@@ -98,12 +103,21 @@ class LogSegment(SegmentSearch, Closable):
         return segment
 
     @classmethod
-    def open(cls, log_path: str | os.PathLike[str], *, base_offset: int | None = None) -> LogSegment:
+    def open(
+        cls,
+        log_path: str | os.PathLike[str],
+        *,
+        base_offset: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> LogSegment:
         """Open the segment of `log_path` for reading; its indexes are opened when they are first needed.
 
         Parameters
         ----------
+        log_path : path; or a URL: of a log elsewhere only what is needed is read, part by part, and of one that is
+            damaged all. It is one version of the file that is read: another in its place is a `FileStateError`.
         base_offset : int or None; None: from the file's name
+        storage_options : dict, optional; for a URL, as of `PartitionArguments`
 
         Raises
         ------
@@ -111,7 +125,7 @@ class LogSegment(SegmentSearch, Closable):
         BadMagicError : the name has no base offset, or is that of an index
         OffsetOverflowError : longer than 2^31 - 1 bytes, which no position reaches
         """
-        path = require_file(log_path, "log", "log_path")
+        path = require_file(log_path, "log", "log_path", storage_options)
         return cls(path, base_offset_of(path, base_offset))
 
     # ---- the indexes
@@ -160,26 +174,33 @@ class LogSegment(SegmentSearch, Closable):
         self, start: int = 0, stop: int | None = None, *, check_crc: bool = True
     ) -> Iterator[npt.NDArray[Any]]:
         """Internal: the same as structured arrays of `mqindex.kafka.log.batches.BATCH`, a few thousand batches each."""
+        return (rows for _, rows in self.batch_parts(start, stop, check_crc=check_crc))
+
+    def batch_parts(
+        self, start: int = 0, stop: int | None = None, *, check_crc: bool = True
+    ) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
+        """Internal: the same, each with a buffer that has these batches until the next ones are asked for."""
         if not 0 <= whole_number("start", start) <= self.size:
             raise ValueError(f"start: expected 0..{self.size}, got {start}")
         stop = self.size if stop is None else min(whole_number("stop", stop), self.size)
         resync: Resync | None = None
         last = None if start else self.base_offset - 1
-        while start < stop:
-            window = min(stop, start + WINDOW)
-            log = self.log_bytes()
-            scan = BatchScan(log, start, window, check_crc=check_crc, resync=resync if check_crc else None)
-            for view in scan:
-                rows = batch_rows([view])
-                last = int(rows["last_offset"][-1])
-                yield rows
-            start = scan.end
-            if start < window:
+        walk, fault = self.walk(start, stop), None
+        while walk.at < stop:
+            for log, limit in walk:
+                scan = BatchScan(log, walk.at, limit, check_crc=check_crc, resync=resync if check_crc else None)
+                for view in scan:
+                    rows = batch_rows([view])
+                    last = int(rows["last_offset"][-1])
+                    yield log, rows
+                walk.at, fault = scan.end, scan.fault
+            if walk.at < stop:
+                log = walk.whole()
                 resync = resync or Resync(log)
-                damage = self.left_out(resync, start, scan.fault, last)
+                damage = self.left_out(resync, log, walk.at, fault, last)
                 if damage is None:
                     return
-                start = damage.end
+                walk.at = damage.end
 
     def recover(
         self,
@@ -218,14 +239,16 @@ class LogSegment(SegmentSearch, Closable):
         -----
         Source: Kafka 4.1.0 `LogSegment.recover`.
         """
-        first_offset = self._first_offset if follows(broker_of(kafka_version), FIRST_OFFSETS_INDEXED) else None
+        file = self._again()
+        log = b"" if file is None else memoryview(file.map)
+        firsts = follows(broker_of(kafka_version), FIRST_OFFSETS_INDEXED)
         made = Recovered(
-            self.log_bytes(), self.base_offset, index_interval_bytes=index_interval_bytes,
-            max_index_size=max_index_size, check_crc=check_crc, first_offset=first_offset, path=self.path,
-            stretch=stretch, past_damage=past_damage,
+            log, self.base_offset, index_interval_bytes=index_interval_bytes, max_index_size=max_index_size,
+            check_crc=check_crc, first_offset=partial(first_offset_at, log, path=self.path) if firsts else None,
+            path=self.path, stretch=stretch, past_damage=past_damage,
         )  # fmt: skip
-        if check_crc:
-            run_with_checksums(made, self.log_bytes)
+        if check_crc or self._elsewhere:
+            run_through(made, self._walk(file, 0, self.size))
         else:
             with self._opened_again() as fd:
                 run_by_headers(made, fd, self.log_bytes)
@@ -269,12 +292,11 @@ class LogSegment(SegmentSearch, Closable):
         Source: Kafka 4.1.0 `DefaultRecordBatch`, `DefaultRecord`, `AbstractLegacyRecordBatch`.
         """
         chosen = require_columns(columns)
-        return self.records_of(self.batch_arrays(start, stop, check_crc=check_crc), chosen)
+        return self.records_of(self.batch_parts(start, stop, check_crc=check_crc), chosen)
 
-    def records_of(self, arrays: Iterable[npt.NDArray[Any]], names: tuple[str, ...]) -> Iterator[Columns]:
-        """Internal: columns of the records of some batches; `damage` has those that cannot be read."""
-        batches = ((self.log_bytes(), rows) for rows in arrays)
-        return readable_records(batches, names, lambda *bad: self._remember(unreadable(*bad)), path=self.path)
+    def records_of(self, parts: Iterable[tuple[Any, npt.NDArray[Any]]], names: tuple[str, ...]) -> Iterator[Columns]:
+        """Internal: columns of the records of some of `batch_parts`; `damage` has those that cannot be read."""
+        return readable_records(parts, names, lambda *bad: self._remember(unreadable(*bad)), path=self.path)
 
     def read(self, offset: int, *, max_bytes: int = _MAX_BYTES, columns: Iterable[str] | None = None) -> Columns:
         """The records from `offset` on, of whole batches of at most `max_bytes` together; of one batch at least.
@@ -289,9 +311,9 @@ class LogSegment(SegmentSearch, Closable):
         chosen = require_columns(columns)
         max_bytes = whole_number("max_bytes", max_bytes)
         rows = self.fetch(whole_number("offset", offset), max_bytes, self)
-        return (
-            no_records(chosen) if rows is None else records_from(offset, self.log_bytes(), rows, chosen, path=self.path)
-        )
+        if rows is None:
+            return no_records(chosen)
+        return records_from(offset, self.log_of(rows), rows, chosen, path=self.path)
 
     def fetch(self, offset: int, max_bytes: int, search: SegmentSearch) -> npt.NDArray[Any] | None:
         """Internal: good batches from that of `offset` on, found by `search`, as many as a fetch gets, up to damage.
@@ -309,12 +331,13 @@ class LogSegment(SegmentSearch, Closable):
                 return None
             start = int(found["position"])
             stop = min(start + max(max_bytes, int(found["size"])), search.size)
-            scan = BatchScan(self.log_bytes(), start, stop)
+            scan = BatchScan(self._window(self._file, start, stop), start, stop)
             rows = batch_rows(scan)
             if len(rows):
                 within: npt.NDArray[Any] = rows[rows["position"] + rows["size"] <= stop]
                 return within
-            damage = self.left_out(Resync(self.log_bytes()), start, scan.fault)
+            log = self.log_bytes()
+            damage = self.left_out(Resync(log), log, start, scan.fault)
             if damage is None:
                 return None
             if damage.may_hold(offset):
@@ -390,8 +413,11 @@ class LogSegment(SegmentSearch, Closable):
                     fd = file.fileno()
             yield fd
 
-    def log_bytes(self) -> Any:
-        """Internal: the log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
+    def log_bytes(self, start: int = 0, stop: int | None = None) -> Any:
+        """Internal: the log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer.
+
+        Of a log elsewhere only the bytes [start, stop) are there, and what was read before.
+        """
         with self._lock:
             self._require_open()
             if self._file is None:
@@ -400,7 +426,42 @@ class LogSegment(SegmentSearch, Closable):
             size = self._file.map.size()  # also of a file whose name a broker took away
         if size < self.size:
             raise TruncatedFileError("the log was cut while it was open", path=self.path, expected=self.size, got=size)
+        if self._elsewhere:
+            self._file.window(start, self.size if stop is None else stop)
         return pinned
+
+    def log_of(self, rows: npt.NDArray[Any]) -> Any:
+        """Internal: the log with these batches."""
+        log = self.log_bytes(0, 0)
+        if self._elsewhere and self._file is not None:
+            positions = rows["position"].astype(np.int64)
+            self._file.windows(positions, positions + rows["size"])
+        return log
+
+    def rows_at(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Internal: the batches at these positions; fewer where one of them has none."""
+        log = self.log_bytes(0, 0)
+        if self._elsewhere and self._file is not None:
+            self._file.windows(positions, positions + HEAD)
+        return batch_rows([batches_at(log, positions)])
+
+    def walk(self, start: int, stop: int | None = None) -> BatchWindows:
+        """Internal: the windows of a walk, which share nothing with those of others."""
+        return self._walk(self._again(), start, self.size if stop is None else stop)
+
+    def reaches(self, start: int, stop: int, *, check_crc: bool = True) -> bool:
+        """Internal: whether one good batch follows another from `start`, the position of one, to `stop`."""
+        walk = self.walk(start, stop)
+        for log, limit in walk:
+            scan = BatchScan(log, walk.at, limit, check_crc=check_crc)
+            for _ in scan:
+                pass
+            walk.at = scan.end
+        return walk.at == stop
+
+    def find(self, start: int, stop: int, column: str, target: int) -> Found:
+        """Internal: as `find_batch`."""
+        return find(partial(self._window, self._file), self.size, start, stop, column, target)
 
     def position_of(self, offset: int) -> int:
         """Internal: where to begin to look for an offset, by the offset index; 0 without one."""
@@ -433,9 +494,11 @@ class LogSegment(SegmentSearch, Closable):
         entry = self.indexes.ask(IndexKind.TIME, lambda index: index.lookup(timestamp))
         return self.base_offset if entry is None else entry.offset
 
-    def left_out(self, resync: Resync, at: int, fault: Fault | None, last: int | None = None) -> BatchFault | None:
+    def left_out(
+        self, resync: Resync, log: Any, at: int, fault: Fault | None, last: int | None = None
+    ) -> BatchFault | None:
         """Internal: what is left out at `at`, where a walk has ended, remembered; None: the log ends there."""
-        found = left_out(resync, self.log_bytes(), at, fault, self.base_offset, self.next_base_offset, last)
+        found = left_out(resync, log, at, fault, self.base_offset, self.next_base_offset, last)
         if found is not None:
             self._remember(found)
         return found
@@ -444,21 +507,29 @@ class LogSegment(SegmentSearch, Closable):
         if all(known.at != found.at for known in self.damage):
             self.damage.append(found)
 
-    def _first_offset(self, position: int) -> int:
-        return first_offset_at(self.log_bytes(), position, path=self.path)
+    def _again(self) -> MappedFile | None:
+        return None if self._file is None else self._file.again()
+
+    def _walk(self, file: MappedFile | None, start: int, stop: int) -> BatchWindows:
+        return BatchWindows(partial(self._window, file), self.size, start, stop, file.release if file else keep)
+
+    def _window(self, file: MappedFile | None, start: int, stop: int) -> memoryview:
+        whole: memoryview = self.log_bytes(0, 0)
+        return memoryview(file.window(start, stop)) if self._elsewhere and file is not None else whole
 
 
-WINDOW: Final = 32 << 20  # bytes between two checks whether the log was cut
 _FIRST_STRETCH: Final = 1 << 20  # bytes, by which the size of batches is judged
 _LARGE_BATCH: Final = 32768  # from here on a read of a header costs less than the pages around it, however they lie
 
 
-def run_with_checksums(made: Recovered, whole: Callable[[], object]) -> None:
-    """Every byte, from the map. `whole()` raises where others have cut it."""
-    running = True
-    while running:
-        whole()
-        running = made.run(made.end_bytes + WINDOW)
+def run_through(made: Recovered, walk: BatchWindows) -> None:
+    """Every byte, from the map."""
+    for log, limit in walk:
+        if not made.run(limit, -1, len(log)):
+            return
+        walk.at = made.end_bytes
+    walk.whole()
+    made.run(walk.size)
 
 
 def run_by_headers(made: Recovered, fd: int, whole: Callable[[], object]) -> None:
@@ -474,4 +545,4 @@ def run_by_headers(made: Recovered, fd: int, whole: Callable[[], object]) -> Non
         if not made.run(stop, reads):
             return
         large = made.end_bytes - position > _LARGE_BATCH * (made.batches - batches)
-        stop, reads = made.end_bytes + WINDOW, fd if large else -1
+        stop, reads = made.end_bytes + STEP, fd if large else -1

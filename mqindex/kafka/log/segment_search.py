@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from mqindex._native.kafka_log import Resync, find_batch
+from mqindex._native.kafka_log import Resync
 from mqindex._native.kafka_records import find_record
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.numbers import Time
 from mqindex.kafka.index.time_index import TimestampOffset
+from mqindex.kafka.log.batch_windows import Found
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.damage import BatchFault, Fault
 from mqindex.kafka.log.records import payload_of
@@ -57,8 +58,15 @@ class SegmentSearch(ABC):
         """The time index's last entry; (-1, base_offset) without any."""
 
     @abstractmethod
-    def log_bytes(self) -> Any:
-        """Internal: the log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer."""
+    def log_bytes(self, start: int = 0, stop: int | None = None) -> Any:
+        """Internal: the log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer.
+
+        Of a log elsewhere only the bytes [start, stop) are there, and what was read before.
+        """
+
+    @abstractmethod
+    def find(self, start: int, stop: int, column: str, target: int) -> Found:
+        """Internal: as `find_batch`."""
 
     @abstractmethod
     def position_of(self, offset: int) -> int:
@@ -74,7 +82,9 @@ class SegmentSearch(ABC):
         """The offset in the time index's entry for a timestamp."""
 
     @abstractmethod
-    def left_out(self, resync: Resync, at: int, fault: Fault | None, last: int | None = None) -> BatchFault | None:
+    def left_out(
+        self, resync: Resync, log: Any, at: int, fault: Fault | None, last: int | None = None
+    ) -> BatchFault | None:
         """Internal: what is left out at `at`, where a walk has ended, remembered; None: the log ends there."""
 
     def translate_offset(self, offset: int, starting_position: int = 0) -> LogOffsetPosition | None:
@@ -94,13 +104,14 @@ class SegmentSearch(ABC):
 
     def first_batch(self, start: int, column: str, target: int) -> tuple[bytes | None, int, BatchFault | None]:
         """Internal: as `find_batch`, from `start` on and behind damage; and the last damage that it met."""
-        log, resync, damage = self.log_bytes(), None, None
+        resync, damage = None, None
         while True:
-            row, end, fault = find_batch(log, start, self.size, column, target)
+            row, end, fault = self.find(start, self.size, column, target)
             if row is not None or end >= self.size:
                 return row, end, damage
+            log = self.log_bytes()
             resync = resync or Resync(log)
-            damage = self.left_out(resync, end, fault)
+            damage = self.left_out(resync, log, end, fault)
             if damage is None or damage.end >= self.size:
                 return None, end, damage
             start = damage.end
@@ -127,7 +138,7 @@ class SegmentSearch(ABC):
         """exact : the first record with just this timestamp, in the first batch whose greatest it is; batches of magic
         0 have no times.
         """
-        start, log = self.position_of(offset), self.log_bytes()
+        start = self.position_of(offset)
         while True:
             row, start, _ = self.first_batch(start, "max_timestamp", timestamp)
             if row is None:
@@ -136,6 +147,8 @@ class SegmentSearch(ABC):
             if not exact or batch["max_timestamp"][0] == timestamp:
                 if exact and batch["magic"][0] == 0:
                     return None
+                at = int(batch["position"][0])
+                log = self.log_bytes(at, at + int(batch["size"][0]))
                 payload = payload_of(log, batch, 0, path=self.path)
                 found = find_record(log, payload, batch, 0, timestamp, min_offset, exact, path=self.path)
                 if found is not None or exact:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.errors import CorruptIndexError
 from mqindex.files.fork_lock import new_lock
 from mqindex.kafka.index.transaction_index import AbortedTxn, TxnIndexSearchResult, search_aborted
 from mqindex.kafka.log.batches import is_control, is_transactional
-from mqindex.kafka.partition.producer_state import OpenTransactions, read_snapshot
+from mqindex.kafka.partition.producer_state import OpenTransactions, readable_snapshot
 from mqindex.kafka.partition.served_segment import ServedSegment
 from mqindex.kafka.partition.transactions import Replay, events_of
 
@@ -87,8 +85,8 @@ class AbortedTransactions:
 
     def _newest_snapshot(self, offset: int) -> tuple[int, OpenTransactions]:
         for at in sorted((at for at in self._snapshots if self._log_start < at <= offset), reverse=True):
-            with contextlib.suppress(CorruptIndexError, OSError):
-                return at, read_snapshot(self._snapshots[at])
+            if (found := readable_snapshot(self._snapshots[at])) is not None:
+                return at, found
         return self._log_start, ()
 
 
@@ -115,4 +113,5 @@ def _within(
 def _events(segment: ServedSegment, start: int = 0, stop: int = 2**63 - 1) -> npt.NDArray[Any]:
     """The begins and ends of transactions in the batches from that of the offset `start` to `stop`."""
     rows = segment.transactional_rows()
-    return events_of(rows[(rows["last_offset"] >= start) & (rows["base_offset"] < stop)], segment.segment.log_bytes())
+    rows = rows[(rows["last_offset"] >= start) & (rows["base_offset"] < stop)]
+    return events_of(rows, segment.segment.log_of(rows[is_control(rows)]))

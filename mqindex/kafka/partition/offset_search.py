@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import Resync, batches_at, find_batch, find_batches, first_not_below
+from mqindex._native.kafka_log import Resync, find_batches, first_not_below
 from mqindex.columns.distinct import distinct
 from mqindex.errors import TruncatedFileError
+from mqindex.files.places.place import Place
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.records import read_records
 from mqindex.kafka.partition.served_segment import ServedSegment
@@ -33,20 +34,19 @@ def find_offsets_by_timestamps(
     found_times, found_offsets = np.full((2, len(timestamps)), -1, np.int64)
     _, entry_offsets = segment.times.lookup_many(timestamps)
     starts = segment.positions_of(np.maximum(entry_offsets, starting_offset))
-    log = segment.segment.log_bytes()
     pending = np.arange(len(timestamps))
     if not _are_ordered(starts, timestamps):
         pending = np.lexsort((timestamps, starts))
         starts = starts[pending]
     while len(pending):
-        positions, _ = find_batches(log, segment.size, starts, timestamps[pending])
+        positions = _positions(segment, starts, timestamps[pending])
         there = positions >= 0
-        ended, going = pending[~there], _behind_damage(segment, log, starts[~there])
+        ended, going = pending[~there], _behind_damage(segment, starts[~there])
         pending, positions = pending[there], positions[there]
-        times, offsets = _first_records(segment, log, positions, timestamps[pending], starting_offset)
+        times, offsets = _first_records(segment, positions, timestamps[pending], starting_offset)
         found_times[pending], found_offsets[pending] = times, offsets
         pending, starts = pending[offsets < 0], positions[offsets < 0]
-        starts = starts + _sizes(segment, log, starts)
+        starts = starts + _sizes(segment, starts)
         pending = np.concatenate([pending, ended[going >= 0]])
         starts = np.concatenate([starts, going[going >= 0]])
         if not _are_ordered(starts, timestamps[pending]):
@@ -55,16 +55,28 @@ def find_offsets_by_timestamps(
     return found_times, found_offsets
 
 
-def _behind_damage(segment: ServedSegment, log: Any, starts: _Array) -> _Array:
+def _positions(segment: ServedSegment, starts: _Array, timestamps: _Array) -> _Array:
+    """As `find_batches`; of a log elsewhere not more is read than is needed."""
+    if not isinstance(segment.path, Place):
+        return find_batches(segment.log_bytes(), segment.size, starts, timestamps)[0]
+    found = (
+        segment.find(start, segment.size, "max_timestamp", time)
+        for start, time in zip(starts.tolist(), timestamps.tolist(), strict=True)
+    )
+    return np.array([-1 if row is None else batch_rows([row])["position"][0] for row, _, _ in found], np.int64)
+
+
+def _behind_damage(segment: ServedSegment, starts: _Array) -> _Array:
     """For each place where a walk began that found nothing: where it goes on behind damage; -1: it reached the end."""
     going = np.full(len(starts), -1, np.int64)
     reached, behind, resync = -1, -1, None
     for number in np.argsort(starts, kind="stable").tolist():
         if starts[number] >= reached:
-            _, reached, fault = find_batch(log, int(starts[number]), segment.size, "max_timestamp", _GREATEST)
+            _, reached, fault = segment.find(int(starts[number]), segment.size, "max_timestamp", _GREATEST)
             if reached < segment.size:
+                log = segment.log_bytes()
                 resync = resync or Resync(log)
-                damage = segment.left_out(resync, reached, fault)
+                damage = segment.left_out(resync, log, reached, fault)
                 behind = -1 if damage is None or damage.end >= segment.size else damage.end
             else:
                 behind = -1
@@ -77,14 +89,14 @@ def _are_ordered(starts: _Array, timestamps: _Array) -> bool:
 
 
 def _first_records(
-    segment: ServedSegment, log: Any, positions: _Array, timestamps: _Array, starting_offset: int
+    segment: ServedSegment, positions: _Array, timestamps: _Array, starting_offset: int
 ) -> tuple[_Array, _Array]:
     """The first fitting record of the batch at each position; -1, -1: it has none."""
     found_times, found_offsets = np.full((2, len(positions)), -1, np.int64)
-    rows = batch_rows([batches_at(log, distinct(positions))])
+    rows = segment.segment.rows_at(distinct(positions))
     order = np.lexsort((timestamps, positions))
     wanted = positions[order]
-    for columns in read_records([(log, rows)], _NARROW, path=segment.segment.path):
+    for columns in read_records([(segment.segment.log_of(rows), rows)], _NARROW, path=segment.path):
         of_batch, offsets = columns["position"], columns["offset"]
         times = np.where(offsets >= starting_offset, columns["timestamp"], _LEAST)
         first, last = np.searchsorted(wanted, of_batch[[0, -1]] + [0, 1])  # the targets of these batches
@@ -99,12 +111,12 @@ def _first_records(
     return found_times, found_offsets
 
 
-def _sizes(segment: ServedSegment, log: Any, positions: _Array) -> _Array:
+def _sizes(segment: ServedSegment, positions: _Array) -> _Array:
     """The sizes of batches that a search has just found; one is missing only if the log was cut since."""
     if not len(positions):
         return positions
     distinct, which = np.unique(positions, return_inverse=True)
-    rows = batch_rows([batches_at(log, distinct)])
+    rows = segment.segment.rows_at(distinct)
     if len(rows) < len(distinct):
         raise TruncatedFileError(
             "the log was cut while it was read",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
@@ -17,9 +17,9 @@ from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.columns import Columns
 from mqindex.columns.distinct import distinct
 from mqindex.columns.numbers import Time, Times, times
-from mqindex.errors import path_of
 from mqindex.files.closable import Closable
 from mqindex.files.paths import absolute
+from mqindex.files.places.place import given_path
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.log.batches import is_control
@@ -114,8 +114,15 @@ class PartitionLog(Closable):
         self._aborted = AbortedTransactions(self._served, files.snapshots, self.log_start_offset)
 
     @classmethod
-    def open(cls, directory: str | os.PathLike[str]) -> PartitionLog:
+    def open(
+        cls, directory: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+    ) -> PartitionLog:
         """Open a partition's directory.
+
+        Parameters
+        ----------
+        directory : path or URL
+        storage_options : dict, optional; for a URL, as of `PartitionArguments`
 
         Raises
         ------
@@ -123,7 +130,7 @@ class PartitionLog(Closable):
         BadMagicError : a log dir with partitions in it, or a directory of something else
         OffsetOverflowError : a log longer than 2^31 - 1 bytes, which no position reaches
         """
-        where = absolute(path_of("directory", directory))
+        where = absolute(given_path("directory", directory, storage_options))
         require_partition(where)
         return while_files_go(where, cls._of_files)
 

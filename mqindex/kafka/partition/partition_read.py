@@ -53,11 +53,11 @@ def read_partition(
 def _records(log: LogSegment, offset: int, rows: npt.NDArray[Any], names: tuple[str, ...]) -> Columns:
     """The records of some batches, up to one that does not decompress or contradicts itself."""
     try:
-        return records_from(offset, log.log_bytes(), rows, names, path=log.path)
+        return records_from(offset, log.log_of(rows), rows, names, path=log.path)
     except FormatError as error:
         before = rows[rows["position"] < (error.at or 0)]
         if len(before):
-            found = records_from(offset, log.log_bytes(), before, names, path=log.path)
+            found = records_from(offset, log.log_of(before), before, names, path=log.path)
             if found.num_rows:
                 return found
         raise

@@ -11,7 +11,6 @@ A `.snapshot` holds the state as of the offset in its name.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -21,7 +20,8 @@ import numpy.typing as npt
 
 from mqindex._native.crc import crc32c
 from mqindex._words import plural
-from mqindex.errors import CorruptIndexError, path_of
+from mqindex.errors import CorruptIndexError
+from mqindex.files.places.place import given_path, require_answer
 from mqindex.files.reading.regular import reading
 
 OpenTransactions = tuple[tuple[int, int], ...]
@@ -65,7 +65,7 @@ def read_producers(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     -----
     Source: Kafka 4.1.0 `ProducerStateManager.readSnapshot`.
     """
-    name = path_of("path", path)
+    name = given_path("path", path)
     with reading(name) as file:
         data = file.read(_LARGEST)
     if len(data) < _HEADER:
@@ -93,9 +93,20 @@ def open_transactions_at(snapshots: Mapping[int, str], base_offset: int, log_sta
     Source: Kafka 4.1.0 `ProducerStateManager.truncateAndReload`.
     """
     for offset in sorted((offset for offset in snapshots if log_start < offset <= base_offset), reverse=True):
-        with contextlib.suppress(CorruptIndexError, OSError):
-            return read_snapshot(snapshots[offset])
+        if (found := readable_snapshot(snapshots[offset])) is not None:
+            return found
     return ()
+
+
+def readable_snapshot(path: str) -> OpenTransactions | None:
+    """`read_snapshot`; None: it cannot be read, and a broker takes an older one."""
+    try:
+        return read_snapshot(path)
+    except CorruptIndexError:
+        return None
+    except OSError as error:
+        require_answer(error, path)
+        return None
 
 
 def loaded_state(snapshots: Mapping[int, str], bases: Collection[int], log_start: int) -> tuple[int, OpenTransactions]:
@@ -110,8 +121,8 @@ def loaded_state(snapshots: Mapping[int, str], bases: Collection[int], log_start
     if not kept:
         return NEVER, ()
     for at in sorted((at for at in kept if at > log_start), reverse=True):
-        with contextlib.suppress(CorruptIndexError, OSError):
-            return at, read_snapshot(snapshots[at])
+        if (found := readable_snapshot(snapshots[at])) is not None:
+            return at, found
     return log_start, ()
 
 

@@ -18,7 +18,8 @@ from mqindex.kafka.index.index_entries import entries_before_zeros
 from mqindex.kafka.index.offset_index import OffsetPosition
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.log.batches import BATCH, batch_rows, batches_reach, is_control, is_transactional
+from mqindex.kafka.log.batch_windows import Found
+from mqindex.kafka.log.batches import BATCH, batch_rows, is_control, is_transactional
 from mqindex.kafka.log.damage import BatchFault, Fault
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_search import SegmentSearch
@@ -135,9 +136,13 @@ class ServedSegment(SegmentSearch):
         last = self.recovered.last_offset
         return self.base_offset if last is None else min(last + 1, _MOST)
 
-    def log_bytes(self) -> Any:
+    def log_bytes(self, start: int = 0, stop: int | None = None) -> Any:
         """The log's own, with what a recovery cuts."""
-        return self.segment.log_bytes()
+        return self.segment.log_bytes(start, stop)
+
+    def find(self, start: int, stop: int, column: str, target: int) -> Found:
+        """In the log."""
+        return self.segment.find(start, stop, column, target)
 
     def position_of(self, offset: int) -> int:
         """Where to begin to look for an offset."""
@@ -170,23 +175,25 @@ class ServedSegment(SegmentSearch):
     def _offset_before(self, timestamp: int) -> int:
         return int(self.times.lookup(timestamp).offset)
 
-    def left_out(self, resync: Resync, at: int, fault: Fault | None, last: int | None = None) -> BatchFault | None:
+    def left_out(
+        self, resync: Resync, log: Any, at: int, fault: Fault | None, last: int | None = None
+    ) -> BatchFault | None:
         """The log's own."""
-        return self.segment.left_out(resync, at, fault, last)
+        return self.segment.left_out(resync, log, at, fault, last)
 
     def _is_torn(self, index: AbstractIndex) -> bool:
         """Whether the log does not go on from the index's last entry, batch after batch, to its very end."""
         position = index.entry(len(index) - 1).position if len(index) else 0
         if len(index) and not 0 <= position < self.segment.size:
             return True
-        return not batches_reach(self.segment.log_bytes(), position, self.segment.size, check_crc=False)
+        return not self.segment.reaches(position, self.segment.size, check_crc=False)
 
     def _lookups(self, kind: IndexKind, index: AbstractIndex | None, entry: type) -> _Lookups:
         made, times = self.recovered, kind is IndexKind.TIME
         if made is None and index is not None and not self.is_to_recover:
             return _OfFile(self.segment, kind)
         entries = b"" if made is None else made.time_index if times else made.offset_index
-        return Entries(entries or None, times, self.base_offset, entry, False, self.segment.path)
+        return Entries(entries or None, times, self.base_offset, entry, False, str(self.segment.path))
 
     def _greatest(self) -> TimestampOffset:
         found = TimestampOffset(-1, self.base_offset)

@@ -5,7 +5,6 @@ A survey runs as a stage, in a task, because the driver of a cluster need not se
 
 from __future__ import annotations
 
-import contextlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from mqindex._words import plural
 from mqindex.errors import BadMagicError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, size_of
+from mqindex.files.places.place import require_answer
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.index_entries import read_entries
 from mqindex.kafka.kinds import (
@@ -302,8 +302,18 @@ def _bounds(files: SegmentFiles) -> tuple[int, int] | None:
     path = files.indexes.get(IndexKind.OFFSET)
     if path is None:
         return None
-    with contextlib.suppress(MQIndexError, OSError), LogSegment.open(files.log, base_offset=files.base_offset) as log:
-        entries = read_entries(path, IndexKind.OFFSET, _ENTRIES).second
+    try:
+        return _bounds_in(files, path)
+    except MQIndexError:
+        return None
+    except OSError as error:
+        require_answer(error, path)
+        return None
+
+
+def _bounds_in(files: SegmentFiles, index: str) -> tuple[int, int] | None:
+    with LogSegment.open(files.log, base_offset=files.base_offset) as log:
+        entries = read_entries(index, IndexKind.OFFSET, _ENTRIES).second
         entries = entries[entries < min(_BYTES, log.size)]
         if len(entries) > 1 and entries[0] > 0 and (np.diff(entries) > 0).all():
             views = log.batch_arrays(0, int(entries[-1]) + 1, check_crc=False)

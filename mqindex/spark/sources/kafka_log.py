@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _LOG = logging.getLogger(__name__)
+_Part = tuple[Any, npt.NDArray[Any]]
 
 RECORD_COLUMNS = {
     "topic": "string",
@@ -130,32 +131,32 @@ class _LogReader(RangeReader):
 
     def _records(self, segment: LogSegment, one: SegmentRange) -> Iterator[pa.Table]:
         names = tuple(sorted({"offset", *self.schema.names} - PLACE.keys()))
-        with self._isolated(segment, one) as arrays:
-            for records in segment.records_of(arrays, names):
+        with self._isolated(segment, one) as parts:
+            for records in segment.records_of(parts, names):
                 table = with_place(one.of, pa.table(records))
                 yield self._within(table, table["offset"], table["offset"])
 
     def _batches(self, segment: LogSegment, one: SegmentRange) -> Iterator[pa.Table]:
-        with self._isolated(segment, one) as arrays:
-            for rows in arrays:
+        with self._isolated(segment, one) as parts:
+            for _, rows in parts:
                 table = with_place(one.of, pa.table(batch_columns(rows)))
                 yield self._within(table, table["base_offset"], table["last_offset"])
 
     @contextmanager
-    def _isolated(self, segment: LogSegment, one: SegmentRange) -> Iterator[Iterator[npt.NDArray[Any]]]:
-        """The batches of a range that a consumer of the isolation level gets."""
+    def _isolated(self, segment: LogSegment, one: SegmentRange) -> Iterator[Iterator[_Part]]:
+        """The batches of a range that a consumer of the isolation level gets, as `LogSegment.batch_parts`."""
         with visible_to(self.isolation, parent_of(one.path)) as visible:
-            yield map(visible, self._arrays(segment, one))
+            yield ((log, visible(rows)) for log, rows in self._parts(segment, one))
 
-    def _arrays(self, segment: LogSegment, one: SegmentRange) -> Iterator[npt.NDArray[Any]]:
+    def _parts(self, segment: LogSegment, one: SegmentRange) -> Iterator[_Part]:
         """The batches of a range; an error at damage, if `failOnDataLoss` is set."""
         at = end = min(one.start, segment.size)
         segment.next_base_offset = one.end_offset if one.end_offset <= MAX_OFFSET else None
-        for rows in segment.batch_arrays(end, one.stop, check_crc=self.check_crc):
+        for log, rows in segment.batch_parts(end, one.stop, check_crc=self.check_crc):
             if self.fail:
                 _require_whole(segment)
                 _require_offsets(segment, one, rows)
-            yield rows
+            yield log, rows
             at = int(rows["position"][-1])
             end = int(at + rows["size"][-1])
         if self.fail:

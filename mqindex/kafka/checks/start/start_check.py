@@ -19,6 +19,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk, lock
 from mqindex.files.paths import base_name, join, parent_of, size_of, status_of
+from mqindex.files.places.place import Place
 from mqindex.files.rights import is_shut, rights
 from mqindex.kafka import catalogue
 from mqindex.kafka.brokers import AFTER_RAFT, CHECKPOINT_STOPS, NUMBER_STOPS, RAFT, STRAY_STOPS, TOPIC_IDS, follows
@@ -100,7 +101,9 @@ def look_at_start(found: Survey) -> StartFiles:
                 _look_at_snapshots(files, look)
     for topic, ids in topics.items():
         _compare_ids(topic, ids, look)
-    shut = shut_files(found.log_dir, partitions, single=found.single)
+    shut = None
+    if not isinstance(found.root, Place):
+        shut = shut_files(found.log_dir, partitions, single=found.single)
     if shut is not None:
         look.obstacles.append(shut[0])
         look.findings.append(shut[1])
