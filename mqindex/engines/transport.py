@@ -1,6 +1,6 @@
 """How stages and items travel to the workers of a cluster, and results and errors back, as bytes.
 
-An engine brings its own pickler, which must take local functions (cloudpickle does); `pickle` reads what it writes.
+An engine brings its own pickler, which must take local functions (cloudpickle does), and what reads it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from mqindex.errors import RebuildError
 
 Dumps = Callable[[Any], bytes]
+Loads = Callable[[bytes], Any]
 
 
 def group_by_weight(weights: Sequence[int], groups: int) -> list[range]:
@@ -35,13 +36,13 @@ def group_by_weight(weights: Sequence[int], groups: int) -> list[range]:
     return [*ranges, range(start, len(weights))]
 
 
-def run_packed(stage: bytes, items: bytes) -> list[Any]:
+def run_packed(stage: bytes, items: bytes, loads: Loads = pickle.loads) -> list[Any]:
     """In a worker: a pickled stage over a pickled sequence of items."""
-    work = pickle.loads(stage)
-    return [work(item) for item in pickle.loads(items)]
+    work = loads(stage)
+    return [work(item) for item in loads(items)]
 
 
-def outcome(work: Callable[[], Any], dumps: Dumps) -> bytes:
+def outcome(work: Callable[[], Any], dumps: Dumps, loads: Loads = pickle.loads) -> bytes:
     """In a worker: what `work` returned or raised, (value, error, traceback) pickled.
 
     >>> results({0: outcome(lambda: 1 + 1, pickle.dumps)})
@@ -50,17 +51,17 @@ def outcome(work: Callable[[], Any], dumps: Dumps) -> bytes:
     try:
         return dumps((work(), None, None))
     except Exception as error:  # whatever a stage raises belongs to the caller; the cluster must not retry it
-        return dumps((None, _picklable(error, dumps), traceback.format_exc()))
+        return dumps((None, _picklable(error, dumps, loads), traceback.format_exc()))
 
 
-def results(outcomes: dict[int, bytes]) -> dict[int, Any]:
+def results(outcomes: dict[int, bytes], loads: Loads = pickle.loads) -> dict[int, Any]:
     """The value of each task, by the tasks' numbers in order; raises the first error among them.
 
     The bytes are removed from `outcomes` one by one: of a long log they take as much memory as the values.
     """
     values = {}
     for task in sorted(outcomes):
-        values[task], error, where = pickle.loads(outcomes.pop(task))
+        values[task], error, where = loads(outcomes.pop(task))
         if error is not None:
             raise error from _WorkerTraceback(where)
     return values
@@ -73,9 +74,9 @@ class _WorkerTraceback(Exception):
         return f"\n\n{self.args[0]}"
 
 
-def _picklable(error: Exception, dumps: Dumps) -> Exception:
+def _picklable(error: Exception, dumps: Dumps, loads: Loads) -> Exception:
     try:
-        if type(pickle.loads(dumps(error))) is type(error):
+        if type(loads(dumps(error))) is type(error):
             return error
     except Exception:
         pass

@@ -28,7 +28,7 @@ from mqindex.rocketmq.pipeline.builds import index_moves
 from mqindex.rocketmq.pipeline.sorted_runs import SortedPart, SortedRun, SortedRunWriter, assign_sorted, build_sorted
 from mqindex.rocketmq.pipeline.stages import Built
 from mqindex.spark.engine import SparkEngine
-from mqindex.spark.options import local_path
+from mqindex.spark.options import given
 from mqindex.spark.rows import index_keys, int64_column
 
 if TYPE_CHECKING:
@@ -41,12 +41,15 @@ StrPath = str | os.PathLike[str]
 def rebuild(spark: SparkSession, store: StrPath, out: StrPath, **options: Any) -> RebuildReport:
     """`mqindex.rocketmq.rebuild` of `store` to `out` with the stages as Spark tasks, on the session `spark`.
 
-    Every path must be visible to all workers. Options, result and errors are those of `mqindex.rocketmq.rebuild`.
+    Each path must be visible to all workers, or be a URL. Options, result and errors are those of
+    `mqindex.rocketmq.rebuild`; the workers get `storage_options` with each job.
 
     >>> rebuild(spark, store, "rebuilt").entries
     1466
     """
-    return rocketmq.rebuild(local_path(store, "store"), local_path(out, "out"), engine=SparkEngine(spark), **options)
+    storage = options.get("storage_options")
+    store, out = given(store, "store", storage), given(out, "out", storage)
+    return rocketmq.rebuild(store, out, engine=SparkEngine(spark), **options)
 
 
 def repair(spark: SparkSession, store: StrPath, **options: Any) -> RepairReport:
@@ -57,18 +60,21 @@ def repair(spark: SparkSession, store: StrPath, **options: Any) -> RepairReport:
     >>> repair(spark, store, dry_run=True).ok
     False
     """
-    return rocketmq.repair(local_path(store, "store"), engine=SparkEngine(spark), **options)
+    store = given(store, "store", options.get("storage_options"))
+    return rocketmq.repair(store, engine=SparkEngine(spark), **options)
 
 
 def verify(spark: SparkSession, store: StrPath, **options: Any) -> Report:
     """`mqindex.rocketmq.verify` of `store` with the stages as Spark tasks, on the session `spark`.
 
-    Every path must be visible to all workers. Options, result and errors are those of `mqindex.rocketmq.verify`.
+    The path must be visible to all workers, or be a URL. Options, result and errors are those of
+    `mqindex.rocketmq.verify`.
 
     >>> [finding.kind for finding in verify(spark, store).findings]
     ['missing-entries']
     """
-    return rocketmq.verify(local_path(store, "store"), engine=SparkEngine(spark), **options)
+    store = given(store, "store", options.get("storage_options"))
+    return rocketmq.verify(store, engine=SparkEngine(spark), **options)
 
 
 def build_index(
@@ -119,7 +125,7 @@ def build_index(
     hash_slot_num, index_num = layout.whole_geometry(hash_slot_num, index_num)
     if not callable(getattr(df, "mapInArrow", None)):
         raise TypeError(f"df: expected a DataFrame of Spark, got {type(df).__name__}")
-    engine, place = SparkEngine(df.sparkSession), absolute(local_path(out, "out"))
+    engine, place = SparkEngine(df.sparkSession), absolute(given(out, "out"))
     entries = _entry_columns(df)
     asked = require_seen(engine, [parent_of(place)])
     run_one(asked, _begin, (place, overwrite), "check the place")

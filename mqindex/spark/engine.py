@@ -7,7 +7,6 @@ attempt per task, so retries and speculation change nothing.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +16,7 @@ from mqindex.engines.transport import group_by_weight, outcome, results, run_pac
 from mqindex.errors import RebuildError
 from mqindex.files.rights import as_process
 from mqindex.spark.jobs import start_job
+from mqindex.spark.parcels import Parcels
 from mqindex.spark.session import cause, ensure_session, is_local, quiet_pandas_warning
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ SCHEMA = "i bigint, payload binary"
 class SparkEngine:
     """Runs the stages of rebuild, repair and verify on a Spark session, classic or Connect.
 
-    Every path must be visible to all workers.
+    Each path must be visible to all workers, or be a URL.
 
     Parameters
     ----------
@@ -75,8 +75,10 @@ class SparkEngine:
         workers = ensure_session(self.spark)
         tasks = TASKS_PER_CORE * workers.parallelism
         ranges = group_by_weight(weights, max(tasks, ELASTIC_TASKS) if workers.elastic else tasks)
-        task = _stage_task(stage, [items[group.start : group.stop] for group in ranges])
+        parcels = Parcels()
+        task = _stage_task(stage, [items[group.start : group.stop] for group in ranges], parcels)
         answers = self._run(
+            parcels,
             lambda: self.spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(task, SCHEMA),
             name,
             lambda finished: show(min(finished, len(ranges)) * total // len(ranges)),
@@ -95,12 +97,17 @@ class SparkEngine:
     ) -> list[Result]:
         """Internal: `function(number, record batches)` of each partition of a DataFrame, in order; fails as `map`."""
         ensure_session(self.spark)
-        task = _partition_task(function)
-        answers = self._run(lambda: frame.mapInArrow(task, SCHEMA), name)
+        parcels = Parcels()
+        task = _partition_task(function, parcels)
+        answers = self._run(parcels, lambda: frame.mapInArrow(task, SCHEMA), name)
         return [answers[i] for i in sorted(answers)]
 
     def _run(
-        self, frame: Callable[[], DataFrame], name: str, show: Callable[[int], None] | None = None
+        self,
+        parcels: Parcels,
+        frame: Callable[[], DataFrame],
+        name: str,
+        show: Callable[[int], None] | None = None,
     ) -> dict[int, Any]:
         """The answers of a job by their numbers; `show` gets the number of finished tasks."""
 
@@ -121,7 +128,7 @@ class SparkEngine:
                 raise RebuildError(f"Spark could not {name}: {cause(error)}", hint="nothing was published") from error
         outcomes = {i: bytes(payload) for i, payload in rows}
         rows.clear()  # the job has them too
-        return results(outcomes)
+        return results(outcomes, parcels.unpack)
 
     def _show(self, name: str, total: int, unit: str, done: int) -> None:
         if self.progress is not None:
@@ -131,37 +138,31 @@ class SparkEngine:
 # The tasks are local functions, which travel by value; what they call is imported in the worker.
 
 
-def _stage_task(stage: Callable[[Any], Any], groups: list[Sequence[Any]]) -> Any:
-    work, packed = _dumps(stage), list(map(_dumps, groups))
+def _stage_task(stage: Callable[[Any], Any], groups: list[Sequence[Any]], parcels: Parcels) -> Any:
+    work, packed = parcels.pack(stage), list(map(parcels.pack, groups))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for i in batch.column(0).to_pylist():
-                yield _row(i, partial(run_packed, work, packed[i]))
+                yield _row(i, partial(run_packed, work, packed[i], parcels.unpack), parcels)
 
     return task
 
 
-def _partition_task(function: Callable[[int, Iterator[Any]], Any]) -> Any:
-    work = _dumps(function)
+def _partition_task(function: Callable[[int, Iterator[Any]], Any], parcels: Parcels) -> Any:
+    work = parcels.pack(function)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         number: int = TaskContext.get().partitionId()  # type: ignore[union-attr]
-        yield _row(number, lambda: pickle.loads(work)(number, batches))
+        yield _row(number, lambda: parcels.unpack(work)(number, batches), parcels)
 
     return task
 
 
-def _row(i: int, work: Callable[[], Any]) -> pa.RecordBatch:
+def _row(i: int, work: Callable[[], Any], parcels: Parcels) -> pa.RecordBatch:
     import pyarrow as pa
 
-    payload = outcome(work, _dumps)
+    payload = outcome(work, parcels.pack, parcels.unpack)
     return pa.record_batch([pa.array([i], pa.int64()), pa.array([payload], pa.binary())], ["i", "payload"])
-
-
-def _dumps(value: Any) -> bytes:
-    from pyspark import cloudpickle
-
-    return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]

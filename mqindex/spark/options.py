@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from mqindex._native.numbers import int64
 from mqindex.errors import path_of
 from mqindex.files.paths import absolute
+from mqindex.files.places.place import STORAGES, Place, place_of
 
 _PATHS = ("path", "paths")  # what `load()` gives
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -47,7 +48,7 @@ class SourceOptions:
         paths = json.loads(self._given["paths"]) if "paths" in self else [self._given.get("path", "")]
         if not paths or not all(paths):
             raise ValueError('path: expected a directory, as in .load("/data/store"), got none')
-        return [absolute(local_path(path)) for path in paths]
+        return [absolute(given(path)) for path in paths]
 
     def text(self, name: str) -> str | None:
         """An option as it is."""
@@ -81,27 +82,34 @@ class SourceOptions:
         return text == "true"
 
 
-def local_path(path: str | os.PathLike[str], name: str = "path") -> str:
-    """The path for the system, from a path or a `file:` URL; other schemes are a `ValueError`. `name`: the argument's.
+def given(path: str | os.PathLike[str], name: str = "path", storage_options: Mapping[str, Any] | None = None) -> str:
+    """The path that was given, a `file:` URL too; another URL is a `Place`. `name`: the argument's.
 
-    >>> local_path("file:///data/my%20store"), local_path("store")
-    ('/data/my store', 'store')
-    >>> local_path("s3://bucket/store")
-    Traceback (most recent call last):
-    ValueError: path: s3:// is not read by this version: expected a path or a file:// URL, got 's3://bucket/store'
+    >>> given("file:///data/my%20store"), given("file:/data"), given("store")
+    ('/data/my store', '/data', 'store')
+    >>> given("s3://bucket/store/index").name
+    'index'
     """
     text = path_of(name, path)
     scheme = _SCHEME.match(text)
-    place = text if scheme is None else _place_of(text, scheme, name)
+    if isinstance(path, Place) or scheme is None:
+        place: str = path if isinstance(path, Place) else text
+    elif scheme[1].lower() in STORAGES and text.startswith("://", scheme.end(1)):
+        place = place_of(text, storage_options)
+    else:
+        place = _of_file_url(text, scheme, name)
     if not place:
         raise ValueError(f"{name}: expected a path, got {text!r}")
-    return path_of(name, place)
+    return place if isinstance(place, Place) else path_of(name, place)
 
 
-def _place_of(text: str, scheme: re.Match[str], name: str) -> str:
+def _of_file_url(text: str, scheme: re.Match[str], name: str) -> str:
     """The path in a URL."""
     place = re.sub(r"^//(localhost)?(?=/)", "", text[scheme.end() - 1 :])
     if scheme[1].lower() != "file" or place.startswith("//"):
         what = "a file:// URL with a host" if scheme[1].lower() == "file" else f"{scheme[1]}://"
-        raise ValueError(f"{name}: {what} is not read by this version: expected a path or a file:// URL, got {text!r}")
+        known = ", ".join(["file", *sorted(STORAGES)])
+        raise ValueError(
+            f"{name}: {what} is not read by this version: expected a path or a URL of {known}, got {text!r}"
+        )
     return unquote(place)

@@ -65,7 +65,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"verify", "rebuild", "repair", "report"},
     ],
     "spark": [
-        {"geometry_named", "jobs", "missing_files", "noise", "options", "rows", "session", "store_paths"},
+        {"geometry_named", "jobs", "missing_files", "noise", "options", "parcels", "rows", "session"} | {"store_paths"},
         {"engine"},
         {"build", "functions", "sources"},
     ],

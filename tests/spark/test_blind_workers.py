@@ -55,8 +55,8 @@ def test_a_task_that_does_not_see_a_path_names_its_worker(
 
 @pytest.mark.parametrize("act", [build.rebuild, build.repair, build.verify])
 def test_urls_of_other_schemes_are_refused(act: Any) -> None:
-    with pytest.raises(ValueError, match="s3:// is not read by this version"):
-        act(None, "s3://bucket/store", *(["out"] if act is build.rebuild else []))
+    with pytest.raises(ValueError, match="ftp:// is not read by this version"):
+        act(None, "ftp://host/store", *(["out"] if act is build.rebuild else []))
 
 
 class Conf:

@@ -95,8 +95,21 @@ def standalone(directory: Path, memory: str, inside: Callable[[str], Sequence[st
 class IsolatedCluster:
     """Two workers and a driver that share no file below `data`: each worker has an empty file system there."""
 
-    def __init__(self, data: Path, roots: dict[str, Path], driver: ProcessPoolExecutor) -> None:
-        self.data, self._roots, self._driver = data, roots, driver
+    def __init__(self, data: Path, roots: dict[str, Path], driver: ProcessPoolExecutor, url: str) -> None:
+        self.data, self._roots, self._driver, self._url = data, roots, driver, url
+        self._connect({})
+
+    def _connect(self, settings: dict[str, str]) -> None:
+        self._driver.submit(_connect, self._url, spark_environment(), settings).result(PATIENCE)
+
+    @contextmanager
+    def configured(self, settings: dict[str, str]) -> Iterator[None]:
+        """Another session, with these settings too."""
+        self._connect(settings)
+        try:
+            yield
+        finally:
+            self._connect({})
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """`function(session, *arguments)` in the driver; it is one of a module's own, and its error comes back."""
@@ -125,10 +138,12 @@ def _on_each(spark: Any, function: Callable[..., Result], *arguments: Any) -> di
     return dict(tasks.barrier().mapPartitions(both).collect())  # a barrier's tasks run at the same time
 
 
-def _connect(url: str, environment: dict[str, str]) -> None:
+def _connect(url: str, environment: dict[str, str], settings: dict[str, str]) -> None:
     from pyspark.sql import SparkSession
 
     os.environ.update(environment)
+    if active := SparkSession.getActiveSession():
+        active.stop()
     (
         SparkSession.builder.master(url)
         .config("spark.ui.enabled", "false")
@@ -142,6 +157,7 @@ def _connect(url: str, environment: dict[str, str]) -> None:
         .config("spark.cores.max", len(WORKERS))
         .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")  # no task before both are there
         .config("spark.task.maxFailures", "1")  # what a worker says comes at once
+        .config(map=settings)
         .getOrCreate()
     )
 
@@ -172,5 +188,5 @@ def isolated_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Isola
     with standalone(directory, MEMORY, lambda name: _apart(name, data)) as (url, workers):
         roots = {name: Path(f"/proc/{pid}/root") for name, pid in zip(WORKERS, workers, strict=True)}
         apart = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, apart, initializer=_connect, initargs=(url, spark_environment())) as driver:
-            yield IsolatedCluster(data, roots, driver)
+        with ProcessPoolExecutor(1, apart) as driver:
+            yield IsolatedCluster(data, roots, driver, url)

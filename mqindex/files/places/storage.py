@@ -135,6 +135,12 @@ class OfClient:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._given
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, OfClient) and other._given == self._given
+
+    def __hash__(self) -> int:
+        return hash(self._given[:3])
+
     def __repr__(self) -> str:
         return f"<storage of {self._root}>"
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from mqindex.files.paths import absolute, join, list_names
 from mqindex.spark.functions.column_functions import by_value, column_function, files_state, register_function
-from mqindex.spark.options import local_path
+from mqindex.spark.options import given
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -47,7 +47,7 @@ def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column 
     >>> [row.offset for row in times.select(offsets("ms").alias("offset")).collect()]
     [628, None]
     """
-    place = absolute(local_path(directory, "directory"))
+    place = absolute(given(directory, "directory"))
 
     def find(timestamps: pa.Array) -> pa.Array:
         return _offsets(place, timestamps)
@@ -60,9 +60,7 @@ def register_kafka_functions(spark: SparkSession) -> None:
     """The SQL function `offset_for_timestamp(directory, timestamp)`."""
 
     def find(directory: pa.Array, timestamp: pa.Array) -> pa.Array:
-        return by_value(
-            directory, timestamp, lambda where, some: _offsets(local_path(where, "directory"), some), pa.int64()
-        )
+        return by_value(directory, timestamp, lambda where, some: _offsets(given(where, "directory"), some), pa.int64())
 
     register_function(spark, "offset_for_timestamp", find, _long_type())
 

@@ -20,7 +20,7 @@ from mqindex.rocketmq import IndexService, layout
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.spark.engine import SparkEngine
 from mqindex.spark.functions.rocketmq import Lookup
-from mqindex.spark.options import local_path
+from mqindex.spark.options import given
 from mqindex.spark.rows import ENTRY_COLUMNS, OF_KEYS, as_batches, index_keys, int64_column, only_key
 from mqindex.spark.session import active_session, is_local
 
@@ -103,7 +103,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
     [Row(entries=2)]
     """
     slots, entries = layout.whole_geometry(hash_slot_num, index_num)
-    where = absolute(local_path(out, "out"))
+    where = absolute(given(out, "out"))
     look = _look_for(where)
 
     def build(elements: Iterator[Any]) -> Iterator[Any]:

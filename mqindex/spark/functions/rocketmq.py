@@ -29,7 +29,7 @@ from mqindex.spark.functions.column_functions import by_value, column_function, 
 from mqindex.spark.functions.kafka import register_kafka_functions
 from mqindex.spark.geometry_named import BY_ARGUMENTS, BY_SQL, geometry_named
 from mqindex.spark.missing_files import require_seen
-from mqindex.spark.options import local_path
+from mqindex.spark.options import given
 from mqindex.spark.store_paths import index_directory
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Lookup:
         how: str = BY_ARGUMENTS,
     ) -> None:
         self.how = how
-        self.index_dir = absolute(local_path(index_dir, "index_dir"))  # a worker may have another directory
+        self.index_dir = absolute(given(index_dir, "index_dir"))  # a worker may have another directory
         self.geometry = layout.given_geometry(hash_slot_num, index_num)
         self.has_files = _has_files(self.index_dir)
         self.topic = None if topic is None else text_of("topic", topic)
