@@ -11,10 +11,11 @@ from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["FAULTS", "TIME_OUT", "FaultProxy"]
+__all__ = ["DONE", "FAULTS", "TIME_OUT", "FaultProxy"]
 
 STATUSES = {403: "AccessDenied", 404: "NoSuchKey", 500: "InternalError", 503: "SlowDown"}
-FAULTS = (*map(str, STATUSES), "time-out", "cut body", "wrong length", "another etag")
+DONE = "500, but done"  # the server did what was asked
+FAULTS = (*map(str, STATUSES), "time-out", "cut body", "wrong length", "another etag", DONE)
 TIME_OUT = "1s"  # that clients are to have
 _SILENCE = 3.0  # seconds; longer than that
 _BETWEEN_HOPS = ("connection", "keep-alive", "transfer-encoding", "content-length", "date", "server")
@@ -137,6 +138,8 @@ def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
                 answer.with_wrong_length()
             elif fault == "another etag":
                 answer.with_another_etag()
+            elif fault == DONE:
+                answer = Answer.error(500)
             self._send(answer, cut=fault == "cut body")
             proxy.moved(kind, len(sent) + (0 if self.command == "HEAD" else len(answer.body)))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from mqindex._needs import needing
 from mqindex.files.few_threads import for_each
@@ -15,6 +17,10 @@ _S3 = ("s3", "s3a", "s3n")
 _OF_S3 = {"disable_bulk_delete": True}  # not every server has a request that removes many
 _REMOVALS = 16  # at once
 _PART = 32 << 20  # bytes of one request of an upload
+_TRIES = 3
+_CUT = re.compile("list response|response body")
+
+Result = TypeVar("Result")
 
 
 class ObjectStorage(OfClient):
@@ -42,11 +48,12 @@ class ObjectStorage(OfClient):
             return Stat(-1, directory=True)
 
     def _has(self, path: str) -> bool:
-        return any(map(len, self.client().list(f"{path}/" if path else None, chunk_size=1)))
+        below = f"{path}/" if path else None
+        return _again(lambda: any(map(len, self.client().list(below, chunk_size=1))))
 
     def entries(self, path: str) -> dict[str, Stat]:
         """See `Storage.entries`."""
-        found = self.client().list_with_delimiter(f"{path}/" if path else None)
+        found = _again(lambda: self.client().list_with_delimiter(f"{path}/" if path else None))
         own = {one["path"].rpartition("/")[2]: _stat(one) for one in found["objects"] if one["path"] != path}
         own |= {one.rpartition("/")[2]: Stat(-1, directory=True) for one in found["common_prefixes"]}
         if not own and path:
@@ -77,12 +84,19 @@ class ObjectStorage(OfClient):
 
     def move(self, path: str, target: str) -> None:
         """See `Storage.move`: the server copies it."""
-        self.client().copy(path, target)
+        _again(lambda: self.client().copy(path, target))
 
     def remove(self, path: str, *, whole: bool = True) -> None:
-        """See `Storage.remove`."""
-        below = [one["path"] for some in self.client().list(f"{path}/") for one in some]
-        for_each(self._remove, [*below, path], _REMOVALS)
+        """See `Storage.remove`. It is listed until nothing is left, as a request may be lost."""
+        for _ in range(_TRIES):
+            below = self._below(path, lambda one: str(one["path"]))
+            for_each(self._remove, below or [path], _REMOVALS)
+            if not below:
+                return
+
+    def _below(self, path: str, what: Callable[[Any], Result]) -> list[Result]:
+        """Something of each object below a directory."""
+        return _again(lambda: [what(one) for some in self.client().list(f"{path}/") for one in some])
 
     def _remove(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -90,11 +104,21 @@ class ObjectStorage(OfClient):
 
     def newest(self, path: str) -> float:
         """See `Storage.newest`."""
-        times = [one["last_modified"].timestamp() for some in self.client().list(f"{path}/") for one in some]
-        return max(times, default=0.0)
+        return max(self._below(path, lambda one: float(one["last_modified"].timestamp())), default=0.0)
 
     def make_directory(self, path: str) -> None:
         """See `Storage.make_directory`."""
+
+
+def _again(call: Callable[[], Result]) -> Result:
+    """A request that may be made again, and is where its answer came cut: the client tries such ones once."""
+    for _ in range(_TRIES - 1):
+        try:
+            return call()
+        except _exceptions().GenericError as error:
+            if not _CUT.search(str(error)):
+                raise
+    return call()
 
 
 def _exceptions() -> Any:

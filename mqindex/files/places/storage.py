@@ -28,6 +28,7 @@ _NUMBERS = {
 _ANSWERED = re.compile(r"status code: ((\d+)[^:\n]*)")  # of a list, whose errors all have one class
 _NO_BUCKET = "no such bucket or container"
 _SECRET = re.compile(r"(?<=://)([^\s?]+\?)[^\s\"')]+")  # a query of a URL may be its signature
+_REQUEST = re.compile(r"^.*Error performing .*? in \S+ .*?- +")  # which it was, and how often it was tried
 
 _VALUE = re.compile(r"""(?<= )"[^"]*"(?= )""")  # of an option
 
@@ -189,4 +190,6 @@ def _words(error: Exception) -> str:
     if answered := _ANSWERED.search(str(error)):
         return f"the server answered {answered[1]}"
     said = _SECRET.sub(r"\1...", str(error).strip()).partition("\n")[0].partition(": <")[0]
-    return said.rpartition("  - ")[2] or type(error).__name__  # before that: which request, and how often it was tried
+    if "list response" in said:
+        return "the server's list of files came cut or damaged"
+    return _REQUEST.sub("", said) or type(error).__name__

@@ -30,6 +30,7 @@ _SCRATCH, _SCRATCH_BESIDE = "_mqindex-", ".mqindex-"
 _OWNER = "owner"
 _QUIET = 900  # seconds after which a scratch in which nothing was written counts as abandoned
 _AT_ONCE = 16
+_TRIES = 2  # of a removal: a client tries again only some of what fails
 _BLOCK = 4 << 20
 _FILE = re.compile(r".*\.[0-9a-f]{8}", re.DOTALL)  # its checksum ends its name in a scratch
 
@@ -89,15 +90,29 @@ def _inside(place: Place, name: str) -> Place:
 
 @contextlib.contextmanager
 def scratch_of(out: Place) -> Iterator[Place]:
-    """The scratch of a run that will publish at `out`, removed at its end; what killed runs left there goes first."""
+    """The scratch of a run that will publish at `out`, removed at its end; what killed runs left there goes first.
+
+    After an error it takes along what was copied to `out`; where that cannot be removed it stays, as the sign of it.
+    """
     _sweep(out)
     scratch = _home(out) / f"{_prefix(out)}{os.urandom(6).hex()}"
-    with errors_of(scratch):
-        scratch.storage.put((scratch / _OWNER).path, b"mqindex\n")
     try:
+        with errors_of(scratch):
+            scratch.storage.put((scratch / _OWNER).path, b"mqindex\n")
         yield scratch
-    finally:
-        _remove(scratch)
+    except BaseException:
+        if out.storage.renames or _take_back(out):
+            _remove(scratch)
+        raise
+    _remove(scratch)
+
+
+def _take_back(out: Place) -> bool:
+    """Remove what was copied of a result, if it has no list; False: it may be there still."""
+    try:
+        return MANIFEST in out.entries() or all(_remove(out / name) for name in _PARTS)
+    except OSError:
+        return False
 
 
 def _home(out: Place) -> Place:
@@ -122,9 +137,13 @@ def _is_quiet(scratch: Place) -> bool:
         return time.time() - scratch.storage.newest(scratch.path) > _QUIET
 
 
-def _remove(place: Place) -> None:
-    with contextlib.suppress(OSError), errors_of(place):  # a later run removes what is left
-        place.storage.remove(place.path)
+def _remove(place: Place) -> bool:
+    """False: it is not sure to be gone; a later run removes what is left."""
+    for _ in range(_TRIES):
+        with contextlib.suppress(OSError), errors_of(place):
+            place.storage.remove(place.path)
+            return True
+    return False
 
 
 # ---- the result
@@ -177,14 +196,25 @@ def publish(
 
     listed = sorted(of_each(copy, every, _AT_ONCE), key=lambda one: str(one["name"]))
     text = json.dumps({"schema": SCHEMA, **about, "files": listed}, indent=1).encode()
-    manifest = out / MANIFEST
-    try:
-        with errors_of(manifest):
-            manifest.storage.put(manifest.path, text, new=True)
-    except FileExistsError:
-        if bytes(manifest.read(0, manifest.stat().size)) != text:
-            raise _made_meanwhile(out) from None
+    _put_list(out, text)
     return [_inside(out, one["name"]) for one in listed], None
+
+
+def _put_list(out: Place, text: bytes) -> None:
+    """Tried again, as no client does that: what a lost answer was of is there, with the same bytes."""
+    manifest = out / MANIFEST
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            with errors_of(manifest):
+                manifest.storage.put(manifest.path, text, new=True)
+        except FileExistsError:
+            if bytes(manifest.read(0, manifest.stat().size)) != text:
+                raise _made_meanwhile(out) from None
+        except OSError:
+            if not tries_left:
+                raise
+            continue
+        return
 
 
 def _delivered(move: tuple[str, str]) -> list[tuple[Place, str]]:

@@ -1,0 +1,111 @@
+"""Rebuilds from an object store to it where any one request fails: the right answer, or one clear sentence and nothing.
+
+`MQINDEX_EVERY_FAULT`: each request is made to fail, in each way; else a part of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from mqindex.errors import MQIndexError
+from mqindex.rocketmq import rebuild
+from tests.peer.places.servers import BUCKET, S3
+from tests.peer.places.test_faults import ALL, AT_ONCE, RETRIED, clear, options_at
+from tests.peer.places.test_rebuild import files_below
+from tests.support.fault_proxy import FAULTS, FaultProxy
+from tests.support.log_writer import LogMessage, LogWriter
+
+STEP = 1 if os.environ.get("MQINDEX_EVERY_FAULT") else 12  # from one request that fails to the next
+GIVEN = {"hash_slot_num": 20, "index_num": 12, "config": {"mappedFileSizeConsumeQueue": 400}}
+MANIFEST = "mqindex.json"
+
+
+@dataclass
+class Rebuilt:
+    """A small store on a server, and what is rebuilt of it."""
+
+    server: S3
+    url: str
+    expected: dict[str, bytes]
+
+    def said(self, name: str, fault: str | None = None, failing: Container[int] = ()) -> tuple[str | None, FaultProxy]:
+        """What a rebuild to `name` says where requests fail; None: it is there.
+
+        A file of the log of which the server says once that it is not there counts as deleted: a finding.
+        """
+        with FaultProxy(self.server.port, fault, failing) as proxy:
+            try:
+                options = options_at(self.server, proxy.url)
+                report = rebuild(self.url, f"s3://{BUCKET}/{name}", storage_options=options, **GIVEN)
+            except (MQIndexError, OSError) as error:
+                return clear(error), proxy
+        gone = [one for one in report.findings if one.severity == "error"]
+        assert [one.kind for one in gone] == ["log-file-missing"] * len(gone)
+        return (clear(gone[0].path) if gone else None), proxy
+
+    def left(self, name: str) -> tuple[dict[str, bytes], list[str]]:
+        """The files of a result, and those of its scratch."""
+        found = self.server.files(name)
+        scratch = [one for one in found if one.startswith("_mqindex-")]
+        return {one: data for one, data in found.items() if one not in scratch}, scratch
+
+
+@pytest.fixture(scope="module")
+def rebuilt(s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Rebuilt:
+    root = tmp_path_factory.mktemp("files")
+    writer = LogWriter(root / "store" / "commitlog", mapped_file_size=4096)
+    for n in range(20):
+        writer.write(LogMessage(keys=f"k{n}", body=bytes(300)))
+    rebuild(root / "store", root / "here", **GIVEN)
+    return Rebuilt(s3, s3.upload(root / "store", "store"), files_below(root / "here"))
+
+
+def is_complete(files: dict[str, bytes], expected: dict[str, bytes]) -> bool:
+    return MANIFEST in files and {name: data for name, data in files.items() if name != MANIFEST} == expected
+
+
+def is_finding(said: str | None) -> bool:
+    return said is not None and said.startswith("s3://")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_any_request_fails_once(rebuilt: Rebuilt, fault: str) -> None:
+    none, proxy = rebuilt.said(f"{fault}/none")
+    assert none is None
+
+    def once(n: int) -> tuple[int, str | None]:
+        said, _ = rebuilt.said(f"{fault}/{n}", fault, [n])
+        return n, said
+
+    numbers = range(1 + FAULTS.index(fault), proxy.requests.total() + 1, STEP)
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        answers = list(threads.map(once, numbers))
+    for n, said in answers:
+        files, scratch = rebuilt.left(f"{fault}/{n}")
+        assert not scratch, (n, said)
+        assert is_complete(files, rebuilt.expected) if said is None else not files or is_finding(said), (n, said)
+    assert fault not in RETRIED or not [said for _, said in answers if said]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_all_requests_fail_from_one_on(rebuilt: Rebuilt, fault: str) -> None:
+    """What is there then and is not complete has a scratch beside it, by which readers know."""
+    _, proxy = rebuilt.said(f"{fault}/all/none")
+    number = proxy.requests.total()
+    firsts = [1, number // 3, *(number - back for back in (25, 16, 15, 13, 12, 11, 10, 9))]
+
+    def on(n: int) -> str | None:
+        return rebuilt.said(f"{fault}/all/{n}", fault, range(n, ALL))[0]
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        answers = list(threads.map(on, firsts))
+    for n, said in zip(firsts, answers, strict=True):
+        files, scratch = rebuilt.left(f"{fault}/all/{n}")
+        if said is None or (MANIFEST in files and not is_finding(said)):
+            assert is_complete(files, rebuilt.expected), (n, said)
+        assert MANIFEST in files or scratch or not files, (n, said)
