@@ -13,7 +13,7 @@ from mqindex.errors import RebuildError
 from mqindex.files import disk
 from mqindex.files.paths import parent_of
 from mqindex.files.places.place import Place
-from mqindex.files.results import elsewhere, staging
+from mqindex.files.results import staging
 from mqindex.files.rights import as_owner_of
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ def half_done(said: Callable[[], str | None]) -> Iterator[None]:
 def scratch_for(engine: Engine, out: str) -> Iterator[tuple[Engine, str]]:
     """As `scratch_in`, for a result at `out`, which may be elsewhere."""
     if isinstance(out, Place):
+        from mqindex.files.results import elsewhere  # here: what is written on this machine needs none of it
+
         with elsewhere.scratch_of(out) as scratch:
             yield engine, scratch
     else:

@@ -9,11 +9,8 @@ a scratch and without that list is unfinished, and readers refuse it.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -44,6 +41,9 @@ def workshop(directory: str) -> Iterator[str]:
     if not isinstance(directory, Place):
         yield directory
         return
+    import shutil  # here: most runs write on this machine
+    import tempfile
+
     made = tempfile.mkdtemp(prefix="mqindex-")
     try:
         yield made
@@ -186,6 +186,8 @@ def publish(
     if out.storage.renames:
         backup = _rename(scratch, out, moves, aside)
         return [path for _, name in moves for path in _below(_inside(out, name))], backup
+    import json
+
     every = [one for some in of_each(_delivered, moves, _AT_ONCE) for one in some]
 
     def copy(one: tuple[Place, str]) -> dict[str, Any]:
@@ -285,6 +287,8 @@ def require_finished(root: Place) -> None:
         if any(name.startswith(_SCRATCH) for name in names):
             raise FileStateError("its run has not finished", path=root, expected=MANIFEST, hint="run it again")
         return
+    import json
+
     manifest = root / MANIFEST
     try:
         said = json.loads(bytes(manifest.read(0, names[MANIFEST].size)))
