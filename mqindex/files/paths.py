@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mqindex.files.places.place import Place
-from mqindex.files.places.storage import Stat
+
+if TYPE_CHECKING:
+    from mqindex.files.places.storage import Stat
 
 
 class Entry(Protocol):

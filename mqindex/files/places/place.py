@@ -8,10 +8,13 @@ import io
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.errors import FileStateError, ReadOnlyFileError, TruncatedFileError, path_of
-from mqindex.files.places.storage import Stat, Storage, errors_of
+
+if TYPE_CHECKING:
+    from mqindex.files.places.storage import Stat, Storage
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
 _OBJECTS, _HDFS = "mqindex.files.places.object_storage:ObjectStorage", "mqindex.files.places.hdfs_storage:HdfsStorage"
@@ -20,6 +23,12 @@ STORAGES: Final = {
     "hdfs": _HDFS,
 }
 _BUFFER: Final = 64 << 10
+
+
+def _errors_of(url: str) -> AbstractContextManager[None]:
+    from mqindex.files.places.storage import errors_of  # here: paths of this machine need none of it
+
+    return errors_of(url)
 
 
 class Place(str):
@@ -66,12 +75,12 @@ class Place(str):
 
     def stat(self) -> Stat:
         """What is there; `FileNotFoundError`: nothing is."""
-        with errors_of(self):
+        with _errors_of(self):
             return self.storage.stat(self.path)
 
     def entries(self) -> dict[str, Stat]:
         """What is in a directory, sorted by name; `FileNotFoundError`: nothing is."""
-        with errors_of(self):
+        with _errors_of(self):
             return self.storage.entries(self.path)
 
     def opened(self) -> io.BufferedReader:
@@ -101,7 +110,7 @@ class Place(str):
 
         `TruncatedFileError`: it is shorter by now, or its server answers no ranges. `FileStateError`: it was replaced.
         """
-        with errors_of(self):
+        with _errors_of(self):
             data = self.storage.read(self.path, start, stop, found.etag if found else "")
         if data is None:
             raise self._replaced(found, self.stat())

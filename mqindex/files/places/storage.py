@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import stat
@@ -54,6 +53,8 @@ class Stat(NamedTuple):
         """As `os.stat` has it: what kind it is, its length, when it changed; another version has another inode."""
         mode = stat.S_IFDIR | 0o555 if self.directory else stat.S_IFREG | 0o444
         version = self.etag.strip('"') or self.changed
+        import hashlib  # here: it loads much
+
         inode = int.from_bytes(hashlib.blake2b(version.encode(), digest_size=7).digest(), "big")
         ms = _ms_of(self.changed)
         times = {"st_mtime": ms / 1000, "st_mtime_ns": ms * 1_000_000}

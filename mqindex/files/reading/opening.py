@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mqindex.files.places.place import Place
-from mqindex.files.places.remote_file import RemoteFile
 from mqindex.files.reading.mapped_file import MappedFile
 
 
 def map_file(path: str) -> MappedFile:
     """A file to read through windows. An empty one is a `TruncatedFileError`."""
-    return RemoteFile(path) if isinstance(path, Place) else MappedFile.open(path)
+    if not isinstance(path, Place):
+        return MappedFile.open(path)
+    from mqindex.files.places.remote_file import RemoteFile  # here: files of this machine need none of it
+
+    return RemoteFile(path)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, parent_of, size_of
-from mqindex.files.places.paged_file import PAGE, PagedFile
 from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.opening import map_file
@@ -35,6 +34,9 @@ from mqindex.rocketmq.layout import (
     INDEX_SLOT_SIZE,
     IndexHeader,
 )
+
+if TYPE_CHECKING:
+    from mqindex.files.places.paged_file import PagedFile
 
 Geometry = tuple[int, int]
 Array = npt.NDArray[Any]
@@ -176,12 +178,16 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
 
 def looks_like_default(path: Place) -> bool:
     """Whether the newest entries of a file elsewhere are of the default geometry, or there are none."""
+    from mqindex.files.places.paged_file import PagedFile  # here: files of this machine need none of it
+
     with PagedFile(path) as file:
         return pages_look_like(file, _DEFAULT)
 
 
 def pages_look_like(file: PagedFile, pair: Geometry) -> bool:
     """Whether the newest entries are of this geometry, or there are none; what that takes is read."""
+    from mqindex.files.places.paged_file import PAGE
+
     slots, capacity = pair
     file.need([0])
     count = min(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count, capacity)
@@ -227,8 +233,7 @@ def looks_like(file: MappedFile, geometry: Geometry) -> bool:
 def _fits(file: MappedFile, geometry: Geometry, newest: int | None) -> bool:
     from mqindex._native.index_file import IndexCore
 
-    if newest is None or not isinstance(file, PagedFile):
-        file.window(0, file.size)
+    file.window(0, file.size)
     core = IndexCore(file.map, *geometry, False)
     try:
         return bool(core.fits(newest))
