@@ -28,12 +28,7 @@ def page_of(document: Mapping[str, Any], report: Report, catalogue: Catalogue, r
     page.add([findings_of(report, catalogue)])
     if document["kind"] == "log dir":
         page.add([log_dir_of(facts)])
-    if document["partitions"]:
-        page.add(partition_of(facts, _in_detail(document["partitions"])))
+    if partitions := document["partitions"]:  # in detail the one with the most errors, of several the largest
+        page.add(partition_of(facts, max(range(len(partitions)), key=lambda at: (partitions[at]["errors"], -at))))
     page.add([reading_of(facts, report)])
     return page
-
-
-def _in_detail(partitions: Sequence[Mapping[str, Any]]) -> int:
-    """Which partition is shown in detail: the one with the most errors, of several the largest."""
-    return max(range(len(partitions)), key=lambda number: (partitions[number]["errors"], -number))

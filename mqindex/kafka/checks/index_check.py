@@ -133,14 +133,8 @@ def _leads(lookup: _Pairs, targets: npt.NDArray[np.int64], expectation: Expectat
     """
     within = (lookup[1] < expectation.valid_bytes) & ~_cut(lookup[0] + expectation.base_offset, expectation)
     before_last = np.concatenate([np.zeros(1, np.int64), lookup[1][within]])[:-1][-1:]
-    return np.concatenate([_looked_up(*lookup, targets), before_last])
-
-
-def _looked_up(
-    offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64], targets: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Where a search for each target starts: at the last entry that is not greater, or at 0."""
-    return np.concatenate([[0], positions])[np.searchsorted(offsets, targets, "right")]
+    starts = np.concatenate([[0], lookup[1]])[np.searchsorted(lookup[0], targets, "right")]  # 0: before all entries
+    return np.concatenate([starts, before_last])
 
 
 def _check_offsets(

@@ -118,7 +118,8 @@ def check_loaded(partition: Partition, segments: Sequence[CheckedSegment], shown
     if partition.loaded is None or not segments or not known:
         return []
     start, begun = partition.loaded
-    end = 1 + max(_last_offset(segment) for segment in segments)
+    lasts = ((segment.log.last_offset, segment.files.base_offset) for segment in segments)
+    end = max(base if last is None else last + 1 for last, base in lasts)
     if end < start < NEVER:  # the broker deletes such a snapshot; that the log ended later is told of the log
         return []
     replay = Replay(begun)
@@ -150,10 +151,6 @@ def _contradicts(producer: int, first: int, taken: int, markers: Markers, oldest
     """
     unseen = first < oldest or (taken < oldest and not markers.ended_in(producer, taken, markers.end))
     return first != taken and not unseen
-
-
-def _last_offset(segment: CheckedSegment) -> int:
-    return segment.files.base_offset - 1 if segment.log.last_offset is None else segment.log.last_offset
 
 
 def _said(producer: int, opened: Mapping[int, int]) -> str:

@@ -45,10 +45,6 @@ class CheckedIndexes:
         if any(one.severity == "error" or one.kind.endswith(("-empty", "-missing")) for one in findings):
             self.wrong.add(kind)
 
-    @property
-    def is_sound(self) -> bool:
-        return not any(one.severity == "error" for one in self.findings)
-
     def soften(self) -> None:
         """Call no error what a broker with another interval may have left, and mends when it closes the segment."""
         self.findings = [replace(one, severity="warning") if one.severity == "error" else one for one in self.findings]
@@ -110,7 +106,7 @@ def check_indexes(
     unmade = {kind for kind, wanted in rebuilt.items() if kind not in files.indexes and not wanted}
     if expectation.open and done.wrong - unmade:  # a repair closes the segment, and then nothing of it is open any more
         done = compare(expectation.closed())
-        if compare(expectation.of_a_longer_interval()).is_sound:
+        if all(one.severity != "error" for one in compare(expectation.of_a_longer_interval()).findings):
             done.soften()
     if unindexed and index_interval_bytes == INDEX_INTERVAL_BYTES and IndexKind.OFFSET not in done.wrong:
         done.findings += _perhaps_lost(files.indexes[IndexKind.OFFSET], len(looked[IndexKind.TIME][1]), unindexed)

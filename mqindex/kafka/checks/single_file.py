@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from mqindex.engines import Engine
@@ -116,14 +117,11 @@ def diagnose_file(engine: Engine, found: Survey, *, deep: bool, count: bool = Fa
     diagnosis = diagnose(engine, found, deep=deep, count=count)
     transactions = _last(diagnosis).files.place_of(IndexKind.TRANSACTION)
     if any(finding.path == transactions for finding in _last(diagnosis).findings):
-        whole = run_one(engine, _survey_from_start, Order(found.file, found.options), "look at the files")
+        from_start = partial(survey_file, from_start=True)
+        whole = run_one(engine, from_start, Order(found.file, found.options), "look at the files")
         if whole != found:  # only earlier segments show whether an entry hides their records
             diagnosis = diagnose(engine, whole, deep=deep, count=count)
     return _narrowed(diagnosis, found.file)
-
-
-def _survey_from_start(order: Order) -> Survey:
-    return survey_file(order, from_start=True)
 
 
 def _last(diagnosis: Diagnosis) -> CheckedSegment:

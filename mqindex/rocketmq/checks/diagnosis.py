@@ -100,7 +100,7 @@ def conclude(
         bad=tuple(one.path for one in checked if one.path not in good_paths) + ended.index_directories,
         gaps=tuple(filled),
         messages=sum(one.extracted.messages for one in filled),
-        findings=tuple(_once(ended.findings + tuple(findings))),
+        findings=tuple(dict.fromkeys([*ended.findings, *findings])),
         checkpoint=checkpoint,
         start=started.start,
     )
@@ -129,10 +129,6 @@ def _read_checkpoint(path: str) -> Checkpoint | None:
 
 def _end(spans: Sequence[LogSpan]) -> int:
     return spans[-1].stop if spans else 0
-
-
-def _once(findings: Iterable[Finding]) -> list[Finding]:
-    return list(dict.fromkeys(findings))
 
 
 # ---- index files among each other

@@ -22,7 +22,7 @@ from mqindex.rocketmq.checks.entry_check import EntryRun, EntryStretch
 from mqindex.rocketmq.checks.log_check import Walked, walk_log
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis, diagnose_queues
 from mqindex.rocketmq.checks.start.log_cut import checks_crc, with_cuts
-from mqindex.rocketmq.checks.start.recovery import NOT_KNOWN, Recovery, recoveries
+from mqindex.rocketmq.checks.start.recovery import NOT_KNOWN, recoveries
 from mqindex.rocketmq.checks.waiting import Waiting
 from mqindex.rocketmq.checks.wanted_settings import find_unknown_tags
 from mqindex.rocketmq.log.dledger import refuse_entries_after
@@ -53,7 +53,9 @@ def diagnose_store(
     checked = check_files(engine, found, range(len(found.index_files)), deep=False, measure=measure)
     stretches = [_stretch(found, one, deep=deep) for one in checked if one.good]
     reads = run_one(engine, recoveries, found, "look at the recovery")
-    crc_from = 0 if deep else _crc_from(found, reads)
+    crc_from = 0 if deep else None
+    if not deep and checks_crc(found.options):  # as the broker's next start
+        crc_from = min((one.begin for one in reads), default=None)
     walked = walk_log(
         engine, found, split_size, crc_from=crc_from, stretches=[one for one in stretches if one], every=every
     )
@@ -83,11 +85,6 @@ def _after_end(checked: Sequence[Checked], queues: QueueDiagnosis) -> list[int]:
     """The least phy offsets after the log's end, of each index file and of each queue."""
     units = [int(one.got) for one in queues.findings if one.kind == catalogue.QUEUE_BEYOND_LOG.name]
     return units + [one.beyond for one in checked if one.beyond is not None]
-
-
-def _crc_from(found: Survey, reads: Sequence[Recovery]) -> int | None:
-    """From where on a broker's next start compares bodies with their checksums."""
-    return min((one.begin for one in reads), default=None) if checks_crc(found.options) else None
 
 
 def of_the_log_as_read(engine: Engine, walked: Walked, findings: Sequence[Finding]) -> list[Finding]:

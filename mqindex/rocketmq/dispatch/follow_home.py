@@ -99,7 +99,7 @@ def settle(options: StoreOptions, out: str, *, say: Callable[[str], None]) -> Fo
     """
     stores.require_store(options.root)
     refuse_dledger(options)
-    _require_apart(options, out)
+    require_apart(out, [options.root, *stores.places_of(options.root, options.commitlog)], "the store has")
     path = join(out, _FILE)
     if disk.exists(path):
         home = _read(path, out)
@@ -146,11 +146,6 @@ def _require_new(out: str) -> None:
 
 def _of_first_run(name: str) -> bool:
     return name == "lock" or name.startswith(f".{_FILE}.")
-
-
-def _require_apart(options: StoreOptions, out: str) -> None:
-    """Refuse an output inside the store: nothing is ever written into the store that is followed."""
-    require_apart(out, [options.root, *stores.places_of(options.root, options.commitlog)], "the store has")
 
 
 def _require_same(home: FollowHome, options: StoreOptions) -> None:

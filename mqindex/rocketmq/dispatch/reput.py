@@ -225,17 +225,14 @@ class Reput(Closable):
 
     def _turn(self, stop: int | None) -> None:
         """Dispatch what one look at the log gives. It is put in long stretches, or when nothing more is there."""
-        log, messages, enough = self._log, self._log.messages, self._enough()
+        log, messages, enough = self._log, self._log.messages, max(_GATHERED, _PER_QUEUE * len(self._table))
         for entries, units in log.read(stop):
             self._read.add(entries, units)
-            if len(self._read.units) >= enough or len(self._read.entries) >= _MOST_GATHERED:
+            if len(self._read.units) >= min(enough, _MOST_GATHERED) or len(self._read.entries) >= _MOST_GATHERED:
                 self._put_beside()
         self._read.end(log.messages - messages, log.last_message, log.phy_offset)
         if not log.more:
             self._put()
-
-    def _enough(self) -> int:
-        return min(max(_GATHERED, _PER_QUEUE * len(self._table)), _MOST_GATHERED)
 
     def _put(self) -> None:
         """Put what was read; all is put afterwards."""

@@ -85,7 +85,8 @@ def groups_of(engine: Engine, options: StoreOptions, ends: Mapping[QueueName, in
     """The groups of a store; `ends`: the offset after the last unit of each simple queue, where it is known."""
     offsets, delays, batch_ends, error = run_one(engine, _read, options, "read consumer offsets")
     ends = {**batch_ends, **ends}
-    groups = sorted((_group(name, queues, ends) for name, queues in offsets.items()), key=_rank)
+    groups = [_group(name, queues, ends) for name, queues in offsets.items()]
+    groups.sort(key=lambda one: (-one.lag, one.group.text, one.topic.text))
     return GroupsHealth(
         lag=sum(one.lag for one in groups),
         groups=tuple(groups[:_GROUPS]),
@@ -129,10 +130,6 @@ def _group(name: str, offsets: Mapping[int, int], ends: Mapping[QueueName, int])
 
 def _queue(queue_id: int, offset: int, end: int | None) -> GroupQueue:
     return GroupQueue(queue_id, offset, end, None if end is None else end - offset)
-
-
-def _rank(group: GroupHealth) -> tuple[int, str, str]:
-    return -group.lag, group.group.text, group.topic.text
 
 
 def _delay(level: int, offset: int, ends: Mapping[QueueName, int]) -> DelayLevel:

@@ -162,6 +162,7 @@ def _file(one: Checked, shape: IndexShape, slots: int, index_num: int) -> IndexF
     in_chains = sum(length * count for length, count in shape.chains.items())
     squares = sum(length * length * count for length, count in shape.chains.items())
     with_chain = sum(count for length, count in shape.chains.items() if length)
+    chain = squares / in_chains if in_chains else 0.0  # of an entry
     mean = one.entries / slots
     return IndexFileHealth(
         name=base_name(one.path),
@@ -177,15 +178,10 @@ def _file(one: Checked, shape: IndexShape, slots: int, index_num: int) -> IndexF
         chains_expected=_poisson(mean, slots),
         sampled=followed,
         longest=min(max(shape.chains, default=0), LONGEST),
-        cold_reads=_cold_reads(one, squares / in_chains if in_chains else 0.0),
+        cold_reads=1 + (min(chain, 1.0) if one.moved else chain),  # `optimize` brings its entries side by side
         cold_reads_expected=2 + mean if one.entries else 1.0,
         other_keys=shape.other_keys / with_chain if with_chain else 0.0,
     )
-
-
-def _cold_reads(one: Checked, chain: float) -> float:
-    """The slot's page and those of its chain's entries, which `optimize` brings side by side."""
-    return 1 + (min(chain, 1.0) if one.moved else chain)
 
 
 def _poisson(mean: float, slots: int) -> tuple[float, ...]:

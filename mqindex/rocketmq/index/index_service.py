@@ -292,9 +292,7 @@ class IndexService(Closable):
 
         Source: RocketMQ 4.9.3, `IndexService.deleteExpiredFile`.
         """
-        if not self.writable:
-            raise ReadOnlyFileError("the index service is read-only", path=self.directory, hint="open it writable")
-        self._owner.require()
+        self._check_writable()
         lowest = whole_number("min_phy_offset", min_phy_offset)
         with self._lock:
             expired = []
@@ -369,7 +367,8 @@ def _answer(files: tuple[IndexFile, ...], full_key: str, most: int, begin: int, 
         if file.header.begin_timestamp < begin or most <= 0:
             break
     offsets = np.concatenate(found) if found else np.empty(0, np.int64)
-    return QueryOffsetResult(offsets, *_last_update(files))
+    last = (files[-1].header.end_timestamp, files[-1].header.end_phy_offset) if files else (0, 0)
+    return QueryOffsetResult(offsets, *last)
 
 
 def _select(files: tuple[IndexFile, ...], hashes: npt.NDArray[np.int32], most: int, begin: int, end: int) -> Hits:
@@ -386,10 +385,6 @@ def _select(files: tuple[IndexFile, ...], hashes: npt.NDArray[np.int32], most: i
         if file.header.begin_timestamp < begin or not np.any(left):
             break
     return _joined(parts, len(hashes))
-
-
-def _last_update(files: tuple[IndexFile, ...]) -> tuple[int, int]:
-    return (files[-1].header.end_timestamp, files[-1].header.end_phy_offset) if files else (0, 0)
 
 
 def _joined(parts: list[tuple[Any, Any]], n: int) -> Hits:

@@ -65,8 +65,10 @@ def _wrong_property(properties: dict[str, str]) -> str | None:
     if version not in (None, 0, 1):
         return f"version {version}"
     _whole(properties, _id_name(version))
-    if "directory.id" in properties and _is_reserved(_uuid(properties["directory.id"])):
-        return f"directory.id {properties['directory.id'][:80]!r}"
+    if "directory.id" in properties:
+        found = _uuid(properties["directory.id"])
+        if found is None or int.from_bytes(found, "big") < _RESERVED:  # Kafka 4.1.0 `DirectoryId.reserved`
+            return f"directory.id {properties['directory.id'][:80]!r}"
     missing = _missing(properties)
     return f"no {missing[0]}" if missing and version == 1 else None
 
@@ -116,11 +118,6 @@ def topic_id_of(path: str) -> bytes | None:
 def _uuid(text: str) -> bytes | None:
     """As `Uuid.fromString`: 16 bytes in the alphabet of URLs, with or without the two signs that fill them up."""
     return base64.urlsafe_b64decode(text[:22] + "==") if _UUID.fullmatch(text) else None
-
-
-def _is_reserved(found: bytes | None) -> bool:
-    """Whether it is no id of a directory (Kafka 4.1.0 `DirectoryId.reserved`)."""
-    return found is None or int.from_bytes(found, "big") < _RESERVED
 
 
 def id_text(topic_id: bytes) -> str:

@@ -50,18 +50,14 @@ class Seen(NamedTuple):
     expected: int | None = None
     got: int | None = None
 
-    def and_later(self, later: Seen) -> Seen:
-        """Both, with the first of these."""
-        return self._replace(units=self.units + later.units)
-
 
 class Faults(dict[Kind, Seen]):
     """What is wrong, by kind."""
 
     def see(self, kind: Kind, seen: Seen) -> None:
-        """Note it, after what was seen before."""
+        """Note it, after what was seen before, of which the first stays."""
         if seen.units:
-            self[kind] = self[kind].and_later(seen) if kind in self else seen
+            self[kind] = self[kind]._replace(units=self[kind].units + seen.units) if kind in self else seen
 
 
 # ---- a queue by itself

@@ -109,12 +109,9 @@ def recoveries(found: Survey) -> tuple[Recovery, ...]:
     ends = (False, True) if found.unclean and found.is_in_use() else (found.unclean,)
     brokers = found.version.broker.split(*_RULES)
     looks = {True: _after_unclean_end, False: _after_clean_end}
-    reads = (looks[unclean](found, files, one)._replace(passes=_passes(one)) for unclean in ends for one in brokers)
+    passes = {one: tuple(blank for blank, cuts in _BLANKS.items() if not one.does(cuts)) for one in brokers}
+    reads = (looks[unclean](found, files, one)._replace(passes=passes[one]) for unclean in ends for one in brokers)
     return tuple(dict.fromkeys(reads))
-
-
-def _passes(broker: Broker) -> tuple[str, ...]:
-    return tuple(blank for blank, cuts in _BLANKS.items() if not broker.does(cuts))
 
 
 def _goes_otherwise(found: Survey) -> bool:

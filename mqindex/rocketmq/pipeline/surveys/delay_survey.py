@@ -38,7 +38,8 @@ def seen_delays(options: StoreOptions, unread: list[OSError]) -> dict[int, int]:
         return {}
     try:
         with CommitLog.as_set(options) as log:
-            seen = {level: _delay(join(home, str(level - 1)), level, log) for level in _levels(home)}
+            queues = {level: join(home, str(level - 1)) for level in range(1, _MOST_LEVELS + 1)}  # of each level one
+            seen = {level: _delay(queue, level, log) for level, queue in queues.items() if disk.is_directory(queue)}
     except MQIndexError:
         return {}
     except OSError as error:
@@ -58,11 +59,6 @@ def delay_levels(seen: Mapping[int, int]) -> tuple[int, ...]:
     most = max(len(DELAY_LEVELS), *seen, 0)
     default = (*DELAY_LEVELS, *[_UNKNOWN] * (most - len(DELAY_LEVELS)))
     return tuple(seen.get(level, default[level - 1]) for level in range(1, most + 1))
-
-
-def _levels(home: str) -> list[int]:
-    """The levels that have a queue: messages of level n wait in queue n - 1."""
-    return [level for level in range(1, _MOST_LEVELS + 1) if disk.is_directory(join(home, str(level - 1)))]
 
 
 def _delay(directory: str, level: int, log: CommitLog) -> int | None:
