@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from mqindex.html import figures
@@ -66,6 +66,18 @@ def _headline(report: Report) -> tuple[Tone, str]:
     if any(one.severity == "warning" for one in report.findings):
         return "warn", f"Clean, with {found}"
     return "good", f"Clean, with {found}" if found else "Clean: nothing was found"
+
+
+def page_of(
+    kicker: str, document: Mapping[str, Any], report: Report, catalogue: Catalogue, repair: Sequence[str],
+    sections: Iterable[Section],
+) -> Page:  # fmt: skip
+    """The page of a health report, its `to_dict()`, with these sections. `repair`: as of `verdict_of`."""
+    facts = Facts(document)
+    made = f"Made {facts('read', 'made_at', form=moment)} by mqindex {facts.get('read', 'version')}"
+    page = Page(kicker, report.path, made, verdict_of(report, repair))
+    page.add([findings_of(report, catalogue), *sections, reading_of(facts, report)])
+    return page
 
 
 def unread_page(path: str, sentence: str, made_at: int, version: str) -> Page:

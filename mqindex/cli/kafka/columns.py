@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,51 +62,53 @@ def batch_columns(kind: str, path: str, listing: Listing) -> Iterator[Columns]:
 
     from mqindex.kafka.log.batches import BATCH
     from mqindex.kafka.log.batches import batch_columns as columns_of
-    from mqindex.kafka.partition.isolation import visible_to
 
     chosen = _main_columns if listing.for_people else columns_of
-    nothing = True
-    with visible_to(listing.isolation, _partition_of(kind, path)) as visible:
-        for base_offset, segment in _segments(kind, path, listing.damage):
-            for rows in filter(len, map(visible, segment.batch_arrays())):
-                nothing = False
-                yield {**_segment_column(base_offset, len(rows)), **chosen(rows)}
-            listing.damage.extend(fault.words(segment.path) for fault in segment.damage)
-    if nothing:
-        empty = np.empty(0, BATCH)
-        yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **chosen(empty)}
+    none = chosen(np.empty(0, BATCH))
+    return _of_segments(kind, path, listing, lambda _, parts: (chosen(rows) for _, rows in parts if len(rows)), none)
 
 
 def record_columns(kind: str, path: str, listing: Listing) -> Iterator[Columns]:
     """The records of a segment, or of all segments of a partition with the base offset of each."""
     from mqindex.kafka.log import records
-    from mqindex.kafka.partition.isolation import visible_to
 
     names = _MAIN_RECORD if listing.for_people else tuple(records.COLUMNS)
-    nothing = True
-    with visible_to(listing.isolation, _partition_of(kind, path)) as visible:
+    none = records.no_records(names)
+    return _of_segments(kind, path, listing, lambda segment, parts: segment.records_of(parts, names), none)
+
+
+def _of_segments(
+    kind: str,
+    path: str,
+    listing: Listing,
+    columns_of: Callable[[LogSegment, Iterator[Any]], Iterable[Columns]],
+    none: Columns,
+) -> Iterator[Columns]:
+    """The columns of what a reader sees; `none`: without rows, where there is nothing."""
+    import numpy as np
+
+    from mqindex.kafka.partition.isolation import visible_to
+
+    of_partition, nothing = kind == kinds.PARTITION, True
+    with visible_to(listing.isolation, path if of_partition else os.path.dirname(os.path.abspath(path))) as visible:
         for base_offset, segment in _segments(kind, path, listing.damage):
             parts = ((log, visible(rows)) for log, rows in segment.batch_parts())
-            for columns in segment.records_of(parts, names):
-                nothing = False
-                yield {**_segment_column(base_offset, columns.num_rows), **columns}
+            for columns in columns_of(segment, parts):
+                nothing, rows = False, len(next(iter(columns.values())))
+                yield {"segment": np.full(rows, base_offset, np.int64), **columns} if of_partition else dict(columns)
             listing.damage.extend(fault.words(segment.path) for fault in segment.damage)
     if nothing:
-        yield {**_segment_column(0 if kind == kinds.PARTITION else None, 0), **records.no_records(names)}
+        yield {**({"segment": np.empty(0, np.int64)} if of_partition else {}), **none}
 
 
-def _partition_of(kind: str, path: str) -> str:
-    return path if kind == kinds.PARTITION else os.path.dirname(os.path.abspath(path))
-
-
-def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int | None, LogSegment]]:
-    """Each segment, open, one after the other; of a partition with its base offset."""
+def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int, LogSegment]]:
+    """Each segment, open, one after the other, with its base offset."""
     from mqindex.kafka import LogSegment
     from mqindex.kafka.partition.partition_files import list_segments
 
     if kind == kinds.SEGMENT:
         with open_segment(path) as segment:
-            yield None, segment
+            yield segment.base_offset, segment
         return
     for files in list_segments(path).segments:
         try:
@@ -116,12 +118,6 @@ def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int | N
             continue
         with segment:
             yield files.base_offset, segment
-
-
-def _segment_column(base_offset: int | None, rows: int) -> dict[str, Any]:
-    import numpy as np
-
-    return {} if base_offset is None else {"segment": np.full(rows, base_offset, np.int64)}
 
 
 def _main_columns(rows: npt.NDArray[Any]) -> dict[str, Any]:

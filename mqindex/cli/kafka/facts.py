@@ -17,7 +17,7 @@ from mqindex.files import lock
 from mqindex.health import a_day
 
 if TYPE_CHECKING:
-    from mqindex.kafka import LogSegment, OffsetIndex, TimeIndex
+    from mqindex.kafka import LogSegment
     from mqindex.kafka.kinds import PartitionDirectory
     from mqindex.kafka.log.segment_files import SegmentFiles
     from mqindex.kafka.partition.partition_files import PartitionFiles
@@ -30,38 +30,20 @@ def kafka_facts(kind: str, path: str) -> Facts:
     return _FACTS[kind](path)
 
 
-def _offset_index(path: str) -> Facts:
-    from mqindex.kafka import OffsetIndex
-
-    with OffsetIndex.open(path) as index:
-        facts = _entry_counts(path, index)
-        if facts["entries"]:
-            first, last = index.entry(0), index.entry(facts["entries"] - 1)
-            facts |= {"first_offset": first.offset, "last_offset": last.offset, "last_position": last.position}
-    return facts
-
-
-def _time_index(path: str) -> Facts:
-    from mqindex.kafka import TimeIndex
-
-    with TimeIndex.open(path) as index:
-        facts = _entry_counts(path, index)
-        if facts["entries"]:
-            first, last = index.entry(0), index.entry(facts["entries"] - 1)
-            facts |= {"first_timestamp": first.timestamp, "last_timestamp": last.timestamp, "last_offset": last.offset}
-    return facts
-
-
-def _entry_counts(path: str, index: OffsetIndex | TimeIndex) -> Facts:
+def _index(name: str, path: str) -> Facts:
+    """Of an offset or time index, by the name of its class."""
+    from mqindex import kafka
     from mqindex.kafka.index.index_entries import entries_before_zeros
 
-    entries = min(entries_before_zeros(path, index.kind), len(index))
-    return {
-        "base_offset": index.base_offset,
-        "size": os.path.getsize(path),
-        "entries": entries,
-        "places": len(index),
-    }
+    with getattr(kafka, name).open(path) as index:
+        entries = min(entries_before_zeros(path, index.kind), len(index))
+        size = os.path.getsize(path)
+        facts = {"base_offset": index.base_offset, "size": size, "entries": entries, "places": len(index)}
+        if entries:
+            first, last = index.entry(0)._asdict(), index.entry(entries - 1)._asdict()
+            key = next(iter(first))
+            facts |= {f"first_{key}": first[key], **{f"last_{field}": value for field, value in last.items()}}
+    return facts
 
 
 def _transaction_index(path: str) -> Facts:
@@ -219,8 +201,8 @@ _FACTS: Final[dict[str, Callable[[str], Facts]]] = {
     kinds.LOG_DIR: _log_dir,
     kinds.PARTITION: _partition,
     kinds.SEGMENT: _segment,
-    kinds.OFFSET_INDEX: _offset_index,
-    kinds.TIME_INDEX: _time_index,
+    kinds.OFFSET_INDEX: partial(_index, "OffsetIndex"),
+    kinds.TIME_INDEX: partial(_index, "TimeIndex"),
     kinds.TRANSACTION_INDEX: _transaction_index,
     kinds.SNAPSHOT: _snapshot,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.cli.broker import Question
@@ -82,24 +83,13 @@ def _offset(text: str) -> int:
         raise ValueError(f"{text!r}: expected an offset") from None
 
 
-def _entries_by_offset(path: str, targets: Targets) -> Iterator[Answer]:
-    from mqindex.kafka import OffsetIndex
+def _entries(index: str, names: Sequence[str], path: str, targets: Targets) -> Iterator[Answer]:
+    """Of an index, by the name of its class."""
+    from mqindex import kafka
 
-    with OffsetIndex.open(path) as index:
-        answers = index.lookup_many(targets)
-    yield from _answers(("offset", "entry_offset", "position"), targets, *answers)
-
-
-def _entries_by_time(path: str, targets: Targets) -> Iterator[Answer]:
-    from mqindex.kafka import TimeIndex
-
-    with TimeIndex.open(path) as index:
-        answers = index.lookup_many(targets)
-    yield from _answers(("timestamp", "entry_timestamp", "entry_offset"), targets, *answers)
-
-
-def _answers(names: Sequence[str], *columns: npt.NDArray[Any]) -> Iterator[Answer]:
-    for row in zip(*(column.tolist() for column in columns), strict=True):
+    with getattr(kafka, index).open(path) as opened:
+        found = opened.lookup_many(targets)
+    for row in zip(*(column.tolist() for column in (targets, *found)), strict=True):
         yield dict(zip(names, row, strict=True))
 
 
@@ -156,8 +146,8 @@ def _say_what_is_not_here(log: PartitionLog, offset: int) -> None:
 
 
 _FINDS: Final[dict[tuple[str, bool], Find]] = {  # by the kind, and whether the target is a time
-    (kinds.OFFSET_INDEX, False): _entries_by_offset,
-    (kinds.TIME_INDEX, True): _entries_by_time,
+    (kinds.OFFSET_INDEX, False): partial(_entries, "OffsetIndex", ("offset", "entry_offset", "position")),
+    (kinds.TIME_INDEX, True): partial(_entries, "TimeIndex", ("timestamp", "entry_timestamp", "entry_offset")),
     (kinds.SEGMENT, False): _batches_of_segment,
     (kinds.SEGMENT, True): _records_of_segment,
     (kinds.PARTITION, False): _batches,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mqindex.html import parts
 from mqindex.html.page import Facts, Page
-from mqindex.html.parts import findings_of, reading_of, verdict_of
 from mqindex.html.rocketmq.coverage import coverage_of
 from mqindex.html.rocketmq.groups import groups_of
 from mqindex.html.rocketmq.index import index_of
 from mqindex.html.rocketmq.topics import topics_of
-from mqindex.html.text import moment
 
 if TYPE_CHECKING:
     from mqindex.report import Catalogue, Report
@@ -23,14 +22,6 @@ def page_of(document: Mapping[str, Any], report: Report, catalogue: Catalogue, r
     `repair`: the words of the command that would mend it.
     """
     facts = Facts(document)
-    made = f"Made {facts('read', 'made_at', form=moment)} by mqindex {facts.get('read', 'version')}"
-    page = Page("RocketMQ store", report.path, made, verdict_of(report, repair))
-    page.add([findings_of(report, catalogue)])
-    if facts.get("coverage") is not None:
-        page.add([coverage_of(facts)])
-    if facts.get("index") is not None:
-        page.add([index_of(facts)])
-    if facts.get("topics") is not None:
-        page.add([topics_of(facts)])
-    page.add([groups_of(facts), reading_of(facts, report)])
-    return page
+    made = {"coverage": coverage_of, "index": index_of, "topics": topics_of, "groups": groups_of}
+    sections = [section(facts) for name, section in made.items() if facts.get(name) is not None]
+    return parts.page_of("RocketMQ store", document, report, catalogue, repair, sections)
