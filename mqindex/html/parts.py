@@ -187,11 +187,7 @@ def histogram(
     labels = [form(bound) for bound in bounds[:used]]
     picture = figures.bars(name, labels, values[:used], ideal=expected[:used])
     rows = [
-        [
-            facts(*path, "bounds", i, form=form),
-            facts(*path, "counts", i),
-            *([facts(*ideal, i)] if ideal else []),
-        ]
+        [facts(*path, "bounds", i, form=form), facts(*path, "counts", i), *([facts(*ideal, i)] if ideal else [])]
         for i in range(used)
     ]
     columns = [Column(what, number=True), Column("count", number=True)]

@@ -23,12 +23,7 @@ _WHY_INDEX = ": messages without keys, or missing entries"
 def print_screen(facts: Facts) -> None:
     """Print one screen with the facts of a store and its `glance`."""
     seen = facts["glance"]
-    print_fields(
-        [
-            *seen["start"]["words"].items(),
-            ("abort", ABORT[facts["abort"]]),
-        ]
-    )
+    print_fields([*seen["start"]["words"].items(), ("abort", ABORT[facts["abort"]])])
     if seen["coverage"] is not None:
         print_line()
         print_line("covered, by headers and last units")

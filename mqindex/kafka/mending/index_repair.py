@@ -72,11 +72,7 @@ def _prepare(needed: tuple[tuple[str, int], ...]) -> str:
 
 
 def _build(
-    engine: Engine,
-    planned: Planned,
-    scratches: Sequence[str],
-    backup: str,
-    report: RepairReport,
+    engine: Engine, planned: Planned, scratches: Sequence[str], backup: str, report: RepairReport
 ) -> list[Exchange]:
     """Build the new files of some partitions, each in its own scratch; what to exchange in each."""
     homes = list(zip(planned, scratches, strict=True))

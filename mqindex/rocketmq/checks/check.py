@@ -107,10 +107,7 @@ def _check_file(check: FileCheck) -> Checked:
     if size != wanted:
         return _bad(check, catalogue.INDEX_SIZE.finding(check.path, expected=wanted, got=size))
     try:
-        with (
-            IndexFile.open_known(check.path, check.geometry) as index,
-            LogEntries(check.spans, tags=check.tags) as log,
-        ):
+        with IndexFile.open_known(check.path, check.geometry) as index, LogEntries(check.spans, tags=check.tags) as log:
             faults = [structural_finding(check.path, fault) for fault in index.check()]
             if any(fault.severity == "error" for fault in faults):
                 return _bad(check, *faults)
@@ -182,13 +179,7 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
     damage = [damage_finding(one) for one in log.damage.values()]
     findings += [*wrong, *damage, *_unreadable(index, log), *_repeated(check, compared)]
     return replace(
-        checked,
-        good=not wrong,
-        findings=tuple(findings),
-        begin=begin,
-        end=end,
-        places=compared[0].places,
-        moved=moved,
+        checked, good=not wrong, findings=tuple(findings), begin=begin, end=end, places=compared[0].places, moved=moved
     )
 
 

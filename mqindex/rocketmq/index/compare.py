@@ -179,14 +179,7 @@ class _Expected:
 class _Comparing:
     """One pass over entries [first, stop) of a file and over the log."""
 
-    def __init__(
-        self,
-        index: IndexFile,
-        log: LogEntries,
-        first: int,
-        stop: int,
-        begin: Place | None = None,
-    ) -> None:
+    def __init__(self, index: IndexFile, log: LogEntries, first: int, stop: int, begin: Place | None = None) -> None:
         self._index, self._log = index, log
         self._number, self._stop = first, stop
         self._begin_timestamp = index.header.begin_timestamp

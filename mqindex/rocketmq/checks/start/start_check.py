@@ -29,11 +29,7 @@ from mqindex.rocketmq.brokers import (
 )
 from mqindex.rocketmq.checks.side_check import checkpoint_is_directory
 from mqindex.rocketmq.checks.start import start_files
-from mqindex.rocketmq.checks.start.compaction import (
-    compaction_faults,
-    compaction_is_on,
-    compaction_not_compared,
-)
+from mqindex.rocketmq.checks.start.compaction import compaction_faults, compaction_is_on, compaction_not_compared
 from mqindex.rocketmq.checks.start.config_files import (
     CONFIG_FILES,
     TIMER_METRICS,
@@ -44,13 +40,7 @@ from mqindex.rocketmq.checks.start.config_files import (
 from mqindex.rocketmq.checks.start.load_look import LoadLook
 from mqindex.rocketmq.checks.start.recovery import Recovery, needs_offset
 from mqindex.rocketmq.checks.start.rocksdb_files import rocksdb_faults
-from mqindex.rocketmq.checks.start.start_files import (
-    NO_FILE,
-    Entry,
-    is_log_file,
-    listed,
-    number_of,
-)
+from mqindex.rocketmq.checks.start.start_files import NO_FILE, Entry, is_log_file, listed, number_of
 from mqindex.rocketmq.checks.start.start_look import Started
 from mqindex.rocketmq.checks.start.timer_files import timer_faults, timers_are_on
 from mqindex.rocketmq.log.log_entries import LogSpan
