@@ -36,7 +36,7 @@ Form = Callable[[Any], str]
 Shown = tuple[str, Path, Form]
 """A column of a series: its title, where its values are, how they are shown."""
 Listed = tuple[str, str, Form | None]
-"""A column of a listing: its title, where its value is in each item, how numbers are shown; None: it is a text."""
+"""A column of a listing, or a tile: its title, where its value is, how numbers are shown; None: it is a text."""
 
 
 def verdict_of(report: Report, repair: Sequence[str]) -> Verdict:
@@ -140,6 +140,12 @@ def listing(
         count=whole,
         limit=limit,
     )
+
+
+def tiles(facts: Facts, path: Path, columns: Sequence[Listed], *, large: bool = False) -> Fields:
+    """Single values of what is at `path`, by the same columns."""
+    shown = [(title, _listed(facts, (*path, *where.split("/")), form)) for title, where, form in columns]
+    return Fields(shown, large=large)
 
 
 def _listed(facts: Facts, path: Path, form: Form | None) -> Cell:

@@ -292,12 +292,10 @@ def _weave(item: _Weave) -> _Woven:
     old = [fence_path(place) for place, one in zip(plan.paths, item.made, strict=True) if not one.known]
     old += [filter_path(directory)] if new and not wanted else []
     gone = tuple(base_name(one) for one in old if plan.in_place and disk.exists(one))
-    return _Woven(path, _narrowest(kinds.index_paths(directory) or plan.paths), gone, seconds)
-
-
-def _narrowest(paths: Sequence[str]) -> str:
-    """The name of the file that the fewest may read, the newest of several: the filter has something of all."""
-    return base_name(min(reversed(paths), key=lambda path: status_of(path).st_mode & _OTHERS_READ))
+    there = kinds.index_paths(directory) or plan.paths
+    # the file that the fewest may read, the newest of several: the filter has something of all
+    like = min(reversed(there), key=lambda path: status_of(path).st_mode & _OTHERS_READ)
+    return _Woven(path, base_name(like), gone, seconds)
 
 
 def _moves(name: str, made: MadeFile) -> Iterator[tuple[str, str]]:

@@ -75,7 +75,7 @@ def _coverage(log: CommitLog, facts: Facts) -> Facts:
         for file in index.get("files", ())
         if file.get("entries")
     ]
-    reach = _queues_end(facts)
+    reach = max((row["max_phy_offset"] for row in _queues(facts) if row["units"]), default=None)
     return {
         "log": [begin, end],
         "index": None if "files" not in index else _merged(ranges, begin, end),
@@ -109,10 +109,6 @@ def _size(log: CommitLog, phy_offset: int) -> int:
 def _queues(facts: Facts) -> list[Facts]:
     parts = [facts.get(name) or {} for name in ("consumequeue", "batchconsumequeue")]
     return [row for part in parts for row in part.get("queues", ())]
-
-
-def _queues_end(facts: Facts) -> int | None:
-    return max((row["max_phy_offset"] for row in _queues(facts) if row["units"]), default=None)
 
 
 def _rates(log: CommitLog, facts: Facts) -> Facts | None:

@@ -83,10 +83,6 @@ def _index_directory(path: str, options: StoreArguments) -> Facts:
     }
 
 
-def _commit_log_directory(path: str, options: StoreArguments) -> Facts:
-    return _commit_log([path])
-
-
 def _commit_log(directories: list[str]) -> Facts:
     from mqindex.rocketmq import CommitLog
 
@@ -132,9 +128,11 @@ def _store(path: str, options: StoreArguments) -> Facts:
         "commitlog": _log(chosen),
         "index": _part(chosen.index, lambda: {"path": chosen.index, **_index_directory(chosen.index, options)}),
         "consumequeue": _queues(chosen),
-        **_if_there({"batchconsumequeue": _part(batches, lambda: {"path": batches, **queues_facts(batches)})}),
+        "batchconsumequeue": _part(batches, lambda: {"path": batches, **queues_facts(batches)}),
         "consumer_offsets": _part(config, lambda: _groups(config, chosen)),
     }
+    if facts["batchconsumequeue"] is None:
+        del facts["batchconsumequeue"]
     return {**facts, "glance": glance(path, facts, options)}
 
 
@@ -169,10 +167,6 @@ def _groups(config: str, options: StoreOptions) -> Facts:
         return {"path": rocksdb, "rocksdb": True}
     offsets = consumer_offsets_facts(config, options.consume_queue, options.batch_consume_queue)
     return {"path": os.path.join(config, "consumerOffset.json"), **offsets}
-
-
-def _if_there(parts: dict[str, Facts | None]) -> Facts:
-    return {name: part for name, part in parts.items() if part is not None}
 
 
 def _consumer_offsets(path: str, options: StoreArguments) -> Facts:
@@ -214,7 +208,7 @@ _FACTS: Final[dict[str, Callable[[str, StoreArguments], Facts]]] = {
     kinds.INDEX_FILE: _index_file,
     kinds.INDEX_DIR: _index_directory,
     kinds.COMMIT_LOG_FILE: _commit_log_file,
-    kinds.COMMIT_LOG_DIR: _commit_log_directory,
+    kinds.COMMIT_LOG_DIR: lambda path, options: _commit_log([path]),
     kinds.CHECKPOINT: _checkpoint,
     kinds.CONSUMER_OFFSETS: _consumer_offsets,
     kinds.CONFIG_FILE: _config_file,

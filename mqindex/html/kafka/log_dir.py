@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mqindex.html import figures
-from mqindex.html.page import Block, Cell, Facts, Fields, Figure, Note, Section, Table
-from mqindex.html.parts import Listed, listing, name_of
+from mqindex.html.page import Block, Facts, Figure, Note, Section, Table
+from mqindex.html.parts import Listed, listing, name_of, tiles
 from mqindex.html.text import count, moment, size, times
 
 _RANKED = 15
@@ -17,16 +17,13 @@ _LOST = (
 def log_dir_of(facts: Facts) -> Section:
     """The section of all partitions."""
     partitions = facts.get("partitions")
-    tiles: list[tuple[str, Cell]] = [
-        ("partitions", facts("totals", "partitions")),
-        ("bytes", facts("totals", "bytes", form=size)),
-        ("records", facts("totals", "records")),
-        ("batches", facts("totals", "batches")),
-        ("segments", facts("totals", "segments")),
-    ]
+    totals: list[Listed] = [
+        ("partitions", "partitions", count), ("bytes", "bytes", size), ("records", "records", count),
+        ("batches", "batches", count), ("segments", "segments", count),
+    ]  # fmt: skip
     if facts.get("totals", "unread"):
-        tiles.append(("segments that cannot be read", facts("totals", "unread")))
-    blocks: list[Block] = [Fields(tiles, large=True)]
+        totals.append(("segments that cannot be read", "unread", count))
+    blocks: list[Block] = [tiles(facts, ("totals",), totals, large=True)]
     if not partitions:
         return Section("log-dir", "Log dir", [Note("The log dir has no partition.")])
     if any(one["time_indexes_lost"] for one in partitions):
@@ -41,10 +38,8 @@ def log_dir_of(facts: Facts) -> Section:
         *codecs_of(facts, ("codecs",), "log-dir", "Compression in the log dir"),
     ]
     if facts.get("others", "partitions"):
-        names = ("partitions", "segments", "batches", "records")
-        rest: list[tuple[str, Cell]] = [(name, facts("others", name)) for name in names]
         blocks.append(Note("Smaller partitions are not listed. All of them together:"))
-        blocks.append(Fields([*rest, ("bytes", facts("others", "bytes", form=size))]))
+        blocks.append(tiles(facts, ("others",), totals[:5]))
     return Section("log-dir", "Partitions", blocks, "What fills the log dir; each number counts every batch.")
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from mqindex.html.figures import LinePart, in_calendar, ranked, stretches, time_line
 from mqindex.html.kafka.log_dir import codecs_of, lost_times
-from mqindex.html.page import Block, Cell, Facts, Fields, Figure, Note, Section
-from mqindex.html.parts import Listed, histogram, listing, name_of
+from mqindex.html.page import Block, Facts, Fields, Figure, Note, Section
+from mqindex.html.parts import Listed, histogram, listing, name_of, tiles
 from mqindex.html.text import count, moment, size, span
 
 _DRAWN = 16  # segments
@@ -19,15 +19,12 @@ def partition_of(facts: Facts, number: int) -> list[Section]:
     """The sections of the partition of this number."""
     one = ("partitions", number)
     name = name_of(facts.get(*one, "name"))
-    tiles: list[tuple[str, Cell]] = [
-        ("bytes", facts(*one, "totals", "bytes", form=size)),
-        ("records", facts(*one, "totals", "records")),
-        ("batches", facts(*one, "totals", "batches")),
-        ("next offset", facts(*one, "next_offset")),
-        ("oldest record", facts(*one, "min_timestamp", form=moment)),
-        ("newest record", facts(*one, "max_timestamp", form=moment)),
-    ]
-    blocks: list[Block] = [Fields(tiles, large=True)]
+    first: list[Listed] = [
+        ("bytes", "totals/bytes", size), ("records", "totals/records", count), ("batches", "totals/batches", count),
+        ("next offset", "next_offset", count), ("oldest record", "min_timestamp", moment),
+        ("newest record", "max_timestamp", moment),
+    ]  # fmt: skip
+    blocks: list[Block] = [tiles(facts, one, first, large=True)]
     if facts.get(*one, "time_indexes_lost"):
         blocks += [lost_times(), Fields([("time indexes lost", facts(*one, "time_indexes_lost"))])]
     blocks += _segments(facts, *one)
@@ -47,14 +44,11 @@ def partition_of(facts: Facts, number: int) -> list[Section]:
 
 def _segments(facts: Facts, *one: str | int) -> Iterable[Block]:
     segments = facts.get(*one, "segments")
-    fields: list[tuple[str, Cell]] = [
-        ("segments", facts(*one, "totals", "segments")),
-        ("offset index, entries per MiB", facts(*one, "offset_entries_per_mib")),
-        ("time index, entries per MiB", facts(*one, "time_entries_per_mib")),
-        ("log start offset", facts(*one, "log_start_offset")),
-        ("recovery point", facts(*one, "recovery_point")),
-        ("high watermark", facts(*one, "high_watermark")),
-    ]
+    numbers: list[Listed] = [
+        ("segments", "totals/segments", count), ("offset index, entries per MiB", "offset_entries_per_mib", count),
+        ("time index, entries per MiB", "time_entries_per_mib", count), ("log start offset", "log_start_offset", count),
+        ("recovery point", "recovery_point", count), ("high watermark", "high_watermark", count),
+    ]  # fmt: skip
     columns: list[Listed] = [
         ("base offset", "base_offset", str), ("bytes", "bytes", size), ("batches", "batches", count),
         ("records", "records", count), ("oldest", "min_timestamp", moment), ("newest", "max_timestamp", moment),
@@ -75,7 +69,7 @@ def _segments(facts: Facts, *one: str | int) -> Iterable[Block]:
         yield Figure(picture, "Segments over time", says, _LEGEND, table)
     else:
         yield table
-    yield Fields(fields)
+    yield tiles(facts, one, numbers)
 
 
 def _is_timed(segment: dict[str, int | None]) -> bool:
@@ -92,14 +86,12 @@ def _drawn(segment: dict[str, dict[str, str]]) -> LinePart:
 
 def _times(facts: Facts, *one: str | int) -> Iterable[Block]:
     found = facts.get(*one, "stretches")
-    yield Fields(
-        [
-            ("batches out of order of time", facts(*one, "late_batches")),
-            ("furthest back", facts(*one, "furthest_back", form=span)),
-            ("batches without a time", facts(*one, "untimed_batches")),
-            ("batches with the broker's time", facts(*one, "append_time_batches")),
-        ]
-    )
+    order: list[Listed] = [
+        ("batches out of order of time", "late_batches", count), ("furthest back", "furthest_back", span),
+        ("batches without a time", "untimed_batches", count),
+        ("batches with the broker's time", "append_time_batches", count),
+    ]  # fmt: skip
+    yield tiles(facts, one, order)
     timed = [each for each in found if _is_timed(each)]
     if not timed:
         return
@@ -143,10 +135,12 @@ def _batches(facts: Facts, *one: str | int) -> Iterable[Block]:
 
 def _writers(facts: Facts, *one: str | int) -> Iterable[Block]:
     path = (*one, "transactions")
-    names = ("committed", "aborted", "open", "batches", "control_batches")
-    if any(facts.get(*path, name) for name in names):
-        titles = ("transactions committed", "aborted", "open", "batches in transactions", "markers")
-        yield Fields([(title, facts(*path, name)) for title, name in zip(titles, names, strict=True)])
+    written: list[Listed] = [
+        ("transactions committed", "committed", count), ("aborted", "aborted", count), ("open", "open", count),
+        ("batches in transactions", "batches", count), ("markers", "control_batches", count),
+    ]  # fmt: skip
+    if any(facts.get(*path, name) for _, name, _ in written):
+        yield tiles(facts, path, written)
         if not facts.get(*path, "whole"):
             yield Note("A segment cannot be read to its end: there may be more transactions.", "warn")
     if facts.get(*path, "listed"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqindex.html.figures import LinePart, in_calendar, stretches, time_line
-from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table
-from mqindex.html.parts import Listed, listing
+from mqindex.html.page import Block, Cell, Column, Facts, Figure, Note, Section, Table
+from mqindex.html.parts import Listed, listing, tiles
 from mqindex.html.text import count, moment, size, visible
 
 _LINES = 60  # rows of a table below a picture
@@ -21,15 +21,12 @@ _LEGEND = (
 
 def coverage_of(facts: Facts) -> Section:
     """The section of `coverage` in the report's JSON."""
-    tiles: list[tuple[str, Cell]] = [
-        ("messages in the log", facts("coverage", "messages")),
-        ("oldest message", facts("coverage", "oldest", form=moment)),
-        ("newest message", facts("coverage", "newest", form=moment)),
-        ("growth a day", facts("coverage", "bytes_per_day", form=size)),
-        ("index entries missing", facts("coverage", "missing_entries")),
-        ("units of queues missing", facts("coverage", "missing_units")),
-    ]
-    blocks: list[Block] = [Fields(tiles, large=True)]
+    first: list[Listed] = [
+        ("messages in the log", "messages", count), ("oldest message", "oldest", moment),
+        ("newest message", "newest", moment), ("growth a day", "bytes_per_day", size),
+        ("index entries missing", "missing_entries", count), ("units of queues missing", "missing_units", count),
+    ]  # fmt: skip
+    blocks: list[Block] = [tiles(facts, ("coverage",), first, large=True)]
     if facts.get("coverage", "end") > facts.get("coverage", "begin"):
         blocks.append(_line(facts))
     else:

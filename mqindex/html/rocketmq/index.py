@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqindex.html import figures
 from mqindex.html.page import Block, Cell, Column, Facts, Fields, Figure, Note, Section, Table, Tone
-from mqindex.html.parts import Listed, histogram, listing
+from mqindex.html.parts import Listed, histogram, listing, tiles
 from mqindex.html.text import count, moment
 
 _MUCH = 2.0  # times as many reads as an ordered file needs
@@ -14,15 +14,13 @@ _CELLS = 16  # of a row of the heat map's table
 def index_of(facts: Facts) -> Section:
     """The section of `index` in the report's JSON."""
     index = facts.get("index")
-    tiles: list[tuple[str, Cell]] = [
-        ("entries in good files", facts("index", "entries")),
-        ("room in these files", facts("index", "capacity")),
-        ("entries that the log gives", facts("index", "log_entries")),
-        ("entries an hour, newest file", facts("index", "entries_per_hour")),
-        ("the newest file is full at", facts("index", "rolls_at", form=moment)),
-        ("keys a message, mean", facts("index", "mean_keys")),
-    ]
-    blocks: list[Block] = [Fields(tiles, large=True)]
+    first: list[Listed] = [
+        ("entries in good files", "entries", count), ("room in these files", "capacity", count),
+        ("entries that the log gives", "log_entries", count),
+        ("entries an hour, newest file", "entries_per_hour", count), ("the newest file is full at", "rolls_at", moment),
+        ("keys a message, mean", "mean_keys", count),
+    ]  # fmt: skip
+    blocks: list[Block] = [tiles(facts, ("index",), first, large=True)]
     if index["files"]:
         newest = len(index["files"]) - 1
         blocks += [_reads(facts), _chains(facts, newest), _heat(facts, newest), _files(facts)]

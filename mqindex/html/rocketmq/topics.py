@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqindex.html import figures
-from mqindex.html.page import Block, Cell, Facts, Fields, Figure, Note, Section, Table
+from mqindex.html.page import Block, Facts, Figure, Note, Section, Table
 from mqindex.html.palette import SERIES
-from mqindex.html.parts import Listed, Shown, histogram, listing, name_of, over_time, series_table, times_of
+from mqindex.html.parts import Listed, Shown, histogram, listing, name_of, over_time, series_table, tiles, times_of
 from mqindex.html.text import count, size, times
 
 _LAYERS = len(SERIES) - 1  # topics with a colour of their own; the last is for all others
@@ -18,11 +18,8 @@ _SHOWN = 4  # topics whose queues and tags are drawn
 def topics_of(facts: Facts) -> Section:
     """The section of `topics` in the report's JSON."""
     topics = facts.get("topics")
-    tiles: list[tuple[str, Cell]] = [
-        ("messages", facts("topics", "messages")),
-        ("bytes", facts("topics", "bytes", form=size)),
-    ]
-    blocks: list[Block] = [Fields(tiles, large=True)]
+    both: list[Listed] = [("messages", "messages", count), ("bytes", "bytes", size)]
+    blocks: list[Block] = [tiles(facts, ("topics",), both, large=True)]
     if not topics["topics"]:
         return Section("topics", "Topics and queues", [Note("No topic has a message in the log.")])
     blocks.append(_ranked(facts))
