@@ -24,7 +24,7 @@ def print_screen(facts: Facts) -> None:
         [
             ("lock", LOCKS[facts["lock"]].format("log dir")),
             *([("state", STATES[facts["state"]])] if "state" in facts else []),
-            *_of_log_dir(facts),
+            *([("clean_shutdown", CLEAN_SHUTDOWN[facts["clean_shutdown"]])] if "clean_shutdown" in facts else []),
             *_transactions(seen.get("transactions")),
         ]
     )
@@ -34,12 +34,6 @@ def print_screen(facts: Facts) -> None:
         print_fields([_index(name, facts) for name in ("index", "timeindex")])
     print_line()
     print_fields([*(_partitions(facts) if "partitions" in facts else _extent(facts)), *_rates(seen)])
-
-
-def _of_log_dir(facts: Facts) -> list[tuple[str, object]]:
-    if "clean_shutdown" not in facts:
-        return []
-    return [("clean_shutdown", CLEAN_SHUTDOWN[facts["clean_shutdown"]])]
 
 
 def _transactions(seen: Facts | None) -> list[tuple[str, object]]:

@@ -161,6 +161,7 @@ def _entries(path: str, options: StoreArguments) -> Iterator[Columns]:
 def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[str]) -> Iterator[Columns]:
     from mqindex.cli.rocketmq.queues import log_file_extent
     from mqindex.rocketmq import CommitLog
+    from mqindex.rocketmq.log.log_columns import no_messages, require_columns
 
     if kind == COMMIT_LOG_DIR:
         directory, start, stop = path, None, None
@@ -172,12 +173,5 @@ def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[st
         for batch in log.scan(start, stop, columns=names):
             yield batch
         damage += map(str, log.damage)
-    if batch is None:
-        yield from _no_messages(names)
-
-
-def _no_messages(names: Sequence[str] | None) -> Iterator[Columns]:
-    """Columns without rows: a reader of CSV or Arrow still learns their names and types."""
-    from mqindex.rocketmq.log.log_columns import no_messages, require_columns
-
-    yield no_messages(require_columns(names))
+    if batch is None:  # a reader of CSV or Arrow still learns names and types
+        yield no_messages(require_columns(names))

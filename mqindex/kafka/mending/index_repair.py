@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 
 from mqindex._words import plural
@@ -87,7 +86,8 @@ def _build(
         for (one, repairs), scratch in homes
     ]
     recovered = recover_partitions(engine, recoveries)
-    _report_recovered(report, list(itertools.chain.from_iterable(recovered)))
+    report.entries += sum(segment.entries for partition in recovered for segment in partition)
+    report.fsync_seconds += sum(segment.fsync_seconds for partition in recovered for segment in partition)
     contents = [
         (scratch, tuple((each.files.base_offset, each.transactions) for each in repairs if each.transactions))
         for (_, repairs), scratch in homes
@@ -121,8 +121,3 @@ def _change(files: SegmentFiles, kind: IndexKind, source: str | None) -> Change:
     """One that is new takes owner and mode of its segment's log."""
     place = files.place_of(kind)
     return Change(base_name(place), source, None if disk.is_file(place) else files.log)
-
-
-def _report_recovered(report: RepairReport, segments: Sequence[RecoveredSegment]) -> None:
-    report.entries += sum(segment.entries for segment in segments)
-    report.fsync_seconds += sum(segment.fsync_seconds for segment in segments)

@@ -151,8 +151,9 @@ def _against_log(check: FileCheck, index: IndexFile, log: LogEntries, findings: 
         end_phy_offset=header.end_phy_offset,
         end_timestamp=header.end_timestamp,
     )
-    if not checked.entries and _begin(header) != _end(header):
-        return _bad(check, *findings, _wrong_seeds(check.path, header))
+    if not checked.entries and _begin(header) != _end(header):  # a broker seeds both with the end of the file before
+        seeds = f"seeds {_end(header)}", f"{_begin(header)}"
+        return _bad(check, *findings, catalogue.INDEX_EMPTY.finding(check.path, 0, "begin", *seeds))
     absent = entries_absent(index, log)
     if absent:
         findings += _expired(index, log, absent)
@@ -189,11 +190,6 @@ def _begin(header: IndexHeader) -> tuple[int, int]:
 
 def _end(header: IndexHeader) -> tuple[int, int]:
     return header.end_phy_offset, header.end_timestamp
-
-
-def _wrong_seeds(path: str, header: IndexHeader) -> Finding:
-    """A broker seeds a file without entries with the end of the file before it, begin and end alike."""
-    return catalogue.INDEX_EMPTY.finding(path, 0, "begin", expected=f"seeds {_end(header)}", got=f"{_begin(header)}")
 
 
 def _wrong_ends(path: str, header: IndexHeader, log: LogEntries, begin: Place | None, end: Place) -> list[Finding]:

@@ -125,18 +125,13 @@ def walk_log(
     if stitched.fault is not None:
         walked.findings += find_after_end(engine, found.spans, stitched.fault)
     if found.spans:
-        ended = replace(found.spans[-1], stop=_frames_end(found.spans[-1].stop, stitched))
-        walked.survey = replace(found, spans=(*found.spans[:-1], ended))
+        stop = stitched.fault
+        if stop is None:  # somebody is writing the log: a frame that begins before the last file's end may end after it
+            stop = max((run.end for run in stitched.runs), default=found.spans[-1].stop)
+        walked.survey = replace(found, spans=(*found.spans[:-1], replace(found.spans[-1], stop=stop)))
     dispatched = _once_dispatched(engine, walked, checks, stitched.runs)
     walked.runs, walked.damage = _again(engine, checks, dispatched), stitched.damage
     return walked
-
-
-def _frames_end(stop: int, walk: Stitched[LogRun]) -> int:
-    """Where the log ends; without a fault, after a frame that begins before `stop`: somebody is writing the log."""
-    if walk.fault is not None:
-        return walk.fault
-    return max((run.end for run in walk.runs), default=stop)
 
 
 def _checks(

@@ -157,7 +157,8 @@ def follow(
                     _run(home, stop, interval, progress, engine, report, mended=mended)
                 break
             except LogChangedError as changed:
-                _require_log(home)
+                if not list_log_files(home.commitlog):  # as on an unmounted volume: that is no log that was cut
+                    raise FileNotFoundError(errno.ENOENT, "the commit log is gone", home.commitlog[0]) from None
                 tries = 0 if report.messages else tries + 1
                 if tries > _TRIES:
                     raise
@@ -192,12 +193,6 @@ def _cuts_as_changes(home: FollowHome) -> Iterator[None]:
         if parent_of(error.filename or "") not in home.commitlog or not was_deleted(error):
             raise
         raise LogChangedError("the log's files were deleted while they were read", path=error.filename) from None
-
-
-def _require_log(home: FollowHome) -> None:
-    """A log that is missing, as on an unmounted volume, must not count as one that was cut."""
-    if not list_log_files(home.commitlog):
-        raise FileNotFoundError(errno.ENOENT, "the commit log is gone", home.commitlog[0])
 
 
 def _dispatched(home: FollowHome, index: IndexService | None, queues: ConsumeQueueTable) -> tuple[int, int]:

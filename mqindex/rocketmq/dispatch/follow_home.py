@@ -140,12 +140,8 @@ def _require_new(out: str) -> None:
     """Refuse a directory with anything but what a killed first run has left."""
     if not disk.exists(out):
         require_place(out)
-    elif not (disk.is_directory(out) and all(map(_of_first_run, list_names(out)))):
+    elif not (disk.is_directory(out) and all(one == "lock" or one.startswith(f".{_FILE}.") for one in list_names(out))):
         raise OutputExistsError("the output holds something else", path=out, hint="follow into another directory")
-
-
-def _of_first_run(name: str) -> bool:
-    return name == "lock" or name.startswith(f".{_FILE}.")
 
 
 def _require_same(home: FollowHome, options: StoreOptions) -> None:

@@ -159,7 +159,9 @@ class Reput(Closable):
         LogChangedError : the log does not hold any more what was dispatched from it.
         """
         before = self.result()
-        self._expect(self._log.lag() if stop is None else stop - self.phy_offset)
+        if self._index is not None:  # how many entries the bytes that wait give can only be estimated
+            waiting = self._log.lag() if stop is None else stop - self.phy_offset
+            self._index.expect(waiting // _LOG_PER_ENTRY)
         self._turn(stop)
         while self._log.settle():
             self._turn(stop)
@@ -214,11 +216,6 @@ class Reput(Closable):
         self._log.close()
 
     # ---- one turn
-
-    def _expect(self, waiting: int) -> None:
-        """So many bytes of log wait to be dispatched; how many entries that is can only be estimated."""
-        if self._index is not None:
-            self._index.expect(waiting // _LOG_PER_ENTRY)
 
     def _look(self) -> None:
         self._turn(None)

@@ -150,13 +150,9 @@ class _Places:
         for start, stop in _uncovered(self._check.ranges, first, first + places):
             if self._next_place is None or start >= self._next_place:
                 self._look_after_log(file, opened, start, min(stop, written))
-            else:
-                self._look_between(file, opened, start, stop)
-
-    def _look_between(self, file: LogFile, opened: SparseFile, start: int, stop: int) -> None:
-        """Before or between the log's units."""
-        for at, block in _blocks(file, opened, start, stop):
-            self._judge(file, at, *decode_units(block, 0, len(block) // QUEUE_UNIT_SIZE))
+                continue
+            for at, block in _blocks(file, opened, start, stop):  # before or between the log's units
+                self._judge(file, at, *decode_units(block, 0, len(block) // QUEUE_UNIT_SIZE))
 
     def _look_after_log(self, file: LogFile, opened: SparseFile, start: int, stop: int) -> None:
         """After the log's last unit, or in a queue of which the log holds none.
