@@ -26,21 +26,22 @@ SHELLS: Final = {
 }
 _DIRECTORIES = ("DIR", "STORE", "BACKUP")
 _PATHS = (*_DIRECTORIES, "PATH", "FILE", "INDEX")
+_ELSEWHERE = ("PATH", "STORE", "DIR")
+_HERE = "choose a place here, and copy it"
 
 
-class Place(click.types.StringParamType):
-    """A path, as it is given; existing names are completed. `elsewhere`: it may be a URL."""
+class GivenPath(click.types.StringParamType):
+    """A path, as it is given; existing names are completed. `here`: what to do instead of a URL; None: give one."""
 
-    def __init__(self, item: str, *, elsewhere: bool = False) -> None:
-        self.item, self.elsewhere = item, elsewhere
+    def __init__(self, item: str, here: str | None) -> None:
+        self.item, self.here = item, here
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """An empty one is a shell's variable that is not set; `file://` is a path."""
         if value == "":
             self.fail("expected a path, got an empty one", param, ctx)
-        if is_url(value) and not self.elsewhere:
-            what = "only `mqindex query` looks keys up in files elsewhere; copy them here, or mount their place"
-            self.fail(f"expected a path on this machine, got {value}: {what}", param, ctx)
+        if is_url(value) and self.here is not None:
+            self.fail(f"expected a path on this machine, got {value}; {self.here}", param, ctx)
         return without_scheme(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -48,13 +49,21 @@ class Place(click.types.StringParamType):
 
 
 class Completed(click.Command):
-    """A command whose parameters that are called PATH, STORE, DIR, FILE and so on are completed as paths."""
+    """A command whose parameters that are called PATH, STORE, DIR, FILE and so on are completed as paths.
 
-    def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **rest: Any) -> None:
-        for param in params or ():
+    `here`: of one that needs a disk, what to do instead of giving it a URL.
+    """
+
+    def __init__(
+        self, name: str | None, *, params: list[click.Parameter], here: str | None = None, **rest: Any
+    ) -> None:
+        if here is not None:
+            params = [param for param in params if param.name != "storage_options"]
+        for param in params:
             word = (param.metavar or "").strip("[.]").partition(".")[0]
             if word in _PATHS and type(param.type) is click.types.StringParamType:
-                param.type = Place("dir" if word in _DIRECTORIES else "file")
+                instead = here if word in _ELSEWHERE else here or _HERE
+                param.type = GivenPath("dir" if word in _DIRECTORIES else "file", instead)
         super().__init__(name, params=params, **rest)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

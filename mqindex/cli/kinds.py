@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +9,11 @@ import click
 
 from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
-from mqindex.cli.rocketmq.kinds import INDEX_DIR, INDEX_FILE, STORE
+from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
 from mqindex.cli.trouble import Trouble
+from mqindex.files import disk
+from mqindex.files.paths import absolute, parent_of, scan, status_of
+from mqindex.files.places.place import Place
 
 if TYPE_CHECKING:
     from mqindex.cli.options import BrokerOptions
@@ -25,7 +27,7 @@ def kind_of(path: str) -> str | None:
     """The kind of what `path` names; None: none that we know. `FileNotFoundError` where there is nothing."""
     from mqindex.kafka import kinds as kafka  # here: a command that knows the kind does without
 
-    is_directory = os.path.isdir(path)
+    is_directory = disk.is_directory(path)
     found = kafka.kind_of_directory(path) if is_directory else kafka.kind_of_name(path)
     if found is not None:
         return found
@@ -49,18 +51,9 @@ def require_kind(path: str, forced: str | None, *expected: str) -> str:
         kinds = kafka_kinds.KINDS if kind in kafka_kinds.KINDS else rocketmq_kinds.KINDS
         own = tuple(one for one in expected if one in kinds) or expected
         raise Trouble(f"{path} is {KINDS[kind]}: expected {_either(own)}{_hint(path, own)}")
-    if os.path.isdir(path) == (kind in _FILES):
-        raise Trouble(f"{path} is {'a directory' if os.path.isdir(path) else 'a file'}: expected {KINDS[kind]}")
+    if disk.is_directory(path) == (kind in _FILES):
+        raise Trouble(f"{path} is {'a directory' if disk.is_directory(path) else 'a file'}: expected {KINDS[kind]}")
     return kind
-
-
-def kind_elsewhere(url: str, forced: str | None) -> str:
-    """The kind of a URL, by its last name: an index file, or a directory with them."""
-    from mqindex.rocketmq.kinds import number_of
-
-    if forced not in (None, INDEX_FILE, INDEX_DIR):
-        raise Trouble(f"{url} is elsewhere: expected {_either((INDEX_DIR, INDEX_FILE))}, got --kind {forced}")
-    return forced or (INDEX_DIR if number_of(url.partition("?")[0]) is None else INDEX_FILE)
 
 
 def require_home(path: str, forced: str | None, *expected: str, options: BrokerOptions | None = None) -> str:
@@ -69,7 +62,7 @@ def require_home(path: str, forced: str | None, *expected: str, options: BrokerO
     options : the command's, where it takes what Kafka has too.
     """
     _require_there(path, "file or directory" if _FILES.intersection(expected) else "directory")
-    if forced is None and os.path.isdir(path) and kind_of(path) is None and _may_be_store(path, options):
+    if forced is None and disk.is_directory(path) and kind_of(path) is None and _may_be_store(path, options):
         return STORE
     return require_kind(path, forced, *expected)
 
@@ -88,8 +81,10 @@ def require_store(path: str) -> None:
 def _require_there(path: str, what: str) -> None:
     """Raise unless `path` exists; `OSError`: that is not known, as below a directory that may not be searched."""
     try:
-        mode = os.stat(path).st_mode
+        mode = status_of(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
+        if isinstance(path, Place):
+            raise  # it may be the bucket that is not there
         raise Trouble(f"no such {what}: {path}") from None
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a FIFO would wait for its writer
         raise Trouble(f"{path} is neither a file nor a directory")
@@ -97,20 +92,20 @@ def _require_there(path: str, what: str) -> None:
 
 def _unknown(path: str, expected: tuple[str, ...]) -> str:
     """What is said of a path that is no kind: an empty directory is mostly where a volume is to be mounted."""
-    below = sorted(entry.path for entry in os.scandir(path)) if os.path.isdir(path) else None
+    below = sorted(entry.path for entry in scan(path)) if disk.is_directory(path) else None
     if below == []:
         return f"{path} is an empty directory; is its volume mounted?"
     for child in below or ():
-        if os.path.isdir(child) and kind_of(child) in expected:
+        if disk.is_directory(child) and kind_of(child) in expected:
             return f"{path} is nothing that mqindex knows; did you mean {child}?"
     return f"{path} is nothing that mqindex knows: expected {_either(expected)}{_KIND if _takes_kind() else ''}"
 
 
 def _hint(path: str, expected: tuple[str, ...]) -> str:
     """The nearest directory above that would do: from a file of a consume queue to its store there are four."""
-    above = os.path.abspath(path)
+    above = absolute(path)
     for _ in range(4):
-        above = os.path.dirname(above)
+        above = parent_of(above)
         if kind_of(above) in expected:
             return f"; did you mean {above}?"
     return ""

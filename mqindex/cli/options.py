@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -13,6 +14,8 @@ import click
 from mqindex.cli.completion import Completed
 from mqindex.cli.group import COMMANDS
 from mqindex.cli.times import TIME
+from mqindex.files.paths import absolute
+from mqindex.files.places.place import Place, place_of
 
 if TYPE_CHECKING:
     from mqindex.engines import Engine
@@ -25,6 +28,8 @@ Decorator = Callable[[Function], Function]
 
 _OF_STORE = ("config", "commitlog", "hash_slot_num", "index_num", "broker_version")
 _PATHS = ("config", "commitlog")
+_PLACES = ("path", "paths", "store", "out")
+_SECRET = re.compile(r"(secret|token|password|sas|_key|base64)(?!.*_(id|file|uri|url|endpoint)$)")
 _OF_PARTITION = ("kafka_version", "index_interval_bytes", "max_index_size")
 
 
@@ -49,7 +54,7 @@ class BrokerOptions(NamedTuple):
         words = []
         for name, value in {**self.rocketmq, **self.kafka}.items():
             for one in value if isinstance(value, list) else [value]:
-                words += [] if one is None else [_flag(name), os.path.abspath(str(one)) if name in _PATHS else str(one)]
+                words += [] if one is None else [_flag(name), absolute(cast(str, one)) if name in _PATHS else str(one)]
         return words
 
     @staticmethod
@@ -66,11 +71,10 @@ def _flag(name: str) -> str:
     return "--broker-conf" if name == "config" else f"--{name.replace('_', '-')}"
 
 
-def subcommand(name: str, *examples: str) -> Callable[[Function], click.Command]:
-    """A subcommand; its one-line help is the root's, its examples close its help."""
-    return click.command(
-        name, cls=Completed, short_help=COMMANDS[name], epilog="\n\n".join(f"Example: {one}" for one in examples)
-    )
+def subcommand(name: str, *examples: str, here: str | None = None) -> Callable[[Function], click.Command]:
+    """A subcommand; its one-line help is the root's, its examples close its help. `here`: as `Completed` has it."""
+    epilog = "\n\n".join(f"Example: {one}" for one in examples)
+    return click.command(name, cls=Completed, short_help=COMMANDS[name], epilog=epilog, here=here)
 
 
 def path_options(*kinds: str) -> Decorator:
@@ -155,12 +159,41 @@ def store_options(function: Function) -> Function:
         metavar="FILE",
         help="RocketMQ's broker.conf: what it sets, else a broker's defaults.",
     )
+    @click.option(
+        "--storage-option", "storage_options", multiple=True, metavar="NAME=VALUE", callback=_storage_options,
+        help="Of a URL's storage: endpoint=..., region=...; repeat it. Secrets are read from the environment.",
+    )  # fmt: skip
     @functools.wraps(function)
-    def gathered(*arguments: Any, **rest: Any) -> Any:
+    def gathered(*arguments: Any, storage_options: dict[str, str] | None = None, **rest: Any) -> Any:
         options = {name: rest.pop(name) for name in _OF_STORE}
-        return function(*arguments, options=cast("StoreArguments", options), **rest)
+        placed = {name: _placed(rest[name], storage_options) for name in _PLACES if name in rest}
+        options["commitlog"] = _placed(options["commitlog"], storage_options)
+        return function(*arguments, options=cast("StoreArguments", options), **{**rest, **placed})
 
     return gathered
+
+
+def _storage_options(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
+    """The pairs by name; None: none were given. Others of this machine see a command line, so it has no secrets."""
+    found = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not name or not equals:
+            raise click.BadParameter("expected NAME=VALUE, as region=eu-central-1")
+        if _SECRET.search(name.lower()):
+            raise click.BadParameter(
+                f"{name} is a secret, and everybody sees a command line: expected it in the environment or in the "
+                "configuration of its provider, as AWS_SECRET_ACCESS_KEY"
+            )
+        found[name] = value
+    return found or None
+
+
+def _placed(given: Any, storage_options: dict[str, str] | None) -> Any:
+    """A path or several; those that are URLs with their storage."""
+    if given is None or isinstance(given, str):
+        return given and place_of(given, storage_options)
+    return type(given)(place_of(one, storage_options) for one in given)
 
 
 class EngineOptions:
@@ -180,7 +213,7 @@ class EngineOptions:
     def sees(self, path: str) -> bool:
         """Whether this machine can see what is at `path`: not where only the cluster's workers do."""
         elsewhere = self.master is not None and not self.master.startswith("local")
-        return not elsewhere or os.path.exists(path)
+        return not elsewhere or isinstance(path, Place) or os.path.exists(path)
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Engine]:

@@ -18,6 +18,7 @@ from mqindex.cli.kinds import KINDS, kind_of
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.trouble import Trouble
 from mqindex.files.path_relations import around, upwards
+from mqindex.files.places.place import Place
 from mqindex.rocketmq.kinds import is_anywhere, is_part, is_root, kind_of_directory, names_seen, offset_of
 
 _LOCKS: Final = ("lock", ".lock")
@@ -27,7 +28,9 @@ _MOST_LINKS: Final = 40  # as the system follows
 
 def require_outside(out: str, home: str | None = None) -> None:
     """Refuse a place that is a broker's, or in one, or in `home` or at it."""
-    own = [] if home is None else _places(home)
+    if isinstance(out, Place):
+        return  # no broker reads there
+    own = [] if home is None or isinstance(home, Place) else _places(home)
     for way in _ways(out):
         if (found := around(way, own)) is not None:
             raise Trouble(f"{out}: expected a place outside of {found}, where brokers may stumble over it")
@@ -100,6 +103,8 @@ def appearing(out: str, *, seen: bool = True) -> Callable[[], str]:
 
     `seen`: this machine sees that place.
     """
+    if isinstance(out, Place):
+        return lambda: f"{out} is complete, or no reader takes it for a result"
     before = _identity(out)
 
     def there() -> str:

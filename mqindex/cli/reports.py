@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mqindex.cli.output import command_line, print_fields, print_json, print_line, print_paragraph
+from mqindex.files.places.place import Place
 from mqindex.report import Report
 from mqindex.wording.reports import counts, settings
 
@@ -18,6 +19,11 @@ def finished(command: str, report: Report, as_json: bool, show: Callable[[], Non
     else:
         show()
     return 0 if report.ok else 1
+
+
+def repairable(path: str) -> str:
+    """The path that a command `repair` takes: of what is elsewhere a copy's, whose name is the reader's to choose."""
+    return "COPY" if isinstance(path, Place) else path
 
 
 def way_back(path: str, backup: str) -> str:

@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple
 
 from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory
-from mqindex.files.paths import absolute, base_name, join, list_names, scan, size_of, split
+from mqindex.files.paths import absolute, base_name, join, list_names, parent_of, scan, size_of, split
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import CHECKPOINT_SIZE, MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2, QUEUE_UNIT_SIZE
 
@@ -173,13 +173,16 @@ class QueuePlace(NamedTuple):
 
 def queue_place(path: str) -> QueuePlace | None:
     """Where in a directory of queues a path is; None: in none. The outermost counts: a topic may be called so too."""
-    where, found = absolute(path), None
-    for depth in range(3):
-        home, *below = where.rsplit(os.sep, depth)
+    home, found = absolute(path), None
+    below: list[str] = []
+    while True:
         queue_id = queue_id_of(below[1]) if len(below) > 1 else None
-        if base_name(home) in QUEUES and (queue_id is not None or depth < 2) and are_queues(home):
+        if base_name(home) in QUEUES and (queue_id is not None or len(below) < 2) and are_queues(home):
             found = QueuePlace(home, below[0] if below else None, queue_id)
-    return found
+        above, below = parent_of(home), [base_name(home), *below]
+        if above == home or len(below) > 2:
+            return found
+        home = above
 
 
 def are_queues(directory: str) -> bool:

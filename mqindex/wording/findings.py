@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from mqindex.files.paths import absolute
+from mqindex.files.places.place import Place
 from mqindex.report import Catalogue, Finding, Severity
 from mqindex.wording.text import iso
 
@@ -100,8 +102,8 @@ def shortened(path: str, root: str) -> str:
     >>> shortened("/data/store/index/1", "/data/store"), shortened("/else", "/data/store"), shortened("/data/", "/data")
     ('index/1', '/else', '/data')
     """
-    below = os.path.abspath(root).rstrip(os.sep) + os.sep
-    full = os.path.abspath(path)
+    below = absolute(root).rstrip(os.sep) + os.sep
+    full = path if isinstance(root, Place) else absolute(path)
     if full + os.sep == below:
         return root
     return full[len(below) :] if full.startswith(below) else path

@@ -410,12 +410,19 @@ def test_a_directory_that_was_prepared_keeps_its_owner_and_mode(
 def test_a_url_is_no_path(shell: Shell, basic: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     os.mkdir("s3:")
-    for line in (["verify", "s3://a"], ["sample", "s3://a"], ["optimize", basic.root, "--out", "s3://a"]):
+    for line, instead in (
+        (["repair", "s3://a"], "`mqindex rebuild` builds the indexes of a URL anew, or copy it"),
+        (["follow", "s3://a", "--out", "b"], "`mqindex rebuild` reads a URL once"),
+        (["follow", basic.root, "--out", "s3://a"], "`mqindex rebuild` reads a URL once"),
+        (["sample", "s3://a"], "unpack it here, and copy it"),
+        (["optimize", basic.root, "--out", "s3://a"], "optimize a copy on this machine"),
+        (["optimize", "s3://a", "--out", "b"], "optimize a copy on this machine"),
+        (["report", basic.root, "--out", "s3://a"], "choose a place here, and copy it"),
+        (["verify", basic.root, "--broker-conf", "s3://a"], "choose a place here, and copy it"),
+    ):
         done = shell(*line)
-        assert (done.status, "expected a path on this machine, got s3://a: only `mqindex query`" in done.err) == (
-            2,
-            True,
-        )
+        assert (done.status, "expected a path on this machine, got s3://a; " in done.err) == (2, True)
+        assert instead in done.err
     assert os.listdir("s3:") == []
     (tmp_path / "s3:" / "a").mkdir()
     assert "s3://a is an empty directory" in shell("info", "s3://a").err

@@ -210,9 +210,10 @@ def test_what_a_url_does_not_give_is_said(shell: Shell, basic: Store, memory: Wa
 
     url = memory.upload(Path(basic.root))
     assert "pass hash_slot_num= and index_num= (--hash-slot-num, --index-num)" in said(f"{url}/index")
-    assert "--messages and --exact need the commit log, which is not read elsewhere" in said(url, "--messages")
-    assert "expected a directory of index files or an index file, got --kind" in said(url, "--kind", "partition")
+    assert "is no store: expected its root directory" in said(f"{url}/index", "--messages")
+    assert "is a store's root directory: expected a file" not in said(url, "--kind", "partition")
     assert said(f"{url}/nothing") == f"mqindex: {url}/nothing: No such file or directory\n"
-    assert f"{url}/commitlog: got files of a commit log or a queue" in said(f"{url}/commitlog")
+    assert f"{url}/commitlog is a commit-log directory: expected a store's root directory" in said(f"{url}/commitlog")
+    assert f"did you mean {url}?" in said(f"{url}/commitlog")
     assert "expected a URL of abfs, abfss, az" in said("nosuch://bucket/index")
     assert "--offset and --timestamp are for Kafka" in shell("query", url, "--offset", "1").err

@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.options import StoreArguments
 
 
-@subcommand("follow", "mqindex follow /data/store --out /data/beside")
+@subcommand(
+    "follow",
+    "mqindex follow /data/store --out /data/beside",
+    here="a log that grows is followed on the broker's own disk: `mqindex rebuild` reads a URL once",
+)
 @click.argument("store", metavar="STORE")
 @click.option("--out", required=True, metavar="DIR", help="Where the index and the queues are kept; not in STORE.")
 @store_options

@@ -24,6 +24,7 @@ from mqindex.wording.reports import work_done
     "optimize",
     "mqindex optimize /data/store --out /data/cold",
     "mqindex optimize /data/store --out /data/store --force",
+    here="optimize a copy on this machine, and bring the result there",
 )
 @click.argument("index", metavar="INDEX")
 @click.option("--out", required=True, metavar="DIR", help="Where the result appears, complete, as DIR/index.")

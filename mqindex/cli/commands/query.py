@@ -6,10 +6,8 @@ import click
 
 from mqindex.cli.broker import MOST_HITS, Question
 from mqindex.cli.brokers import QUERIED, broker_of
-from mqindex.cli.completion import Place
-from mqindex.cli.kinds import kind_elsewhere, require_kind
+from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand, time_option
-from mqindex.files.places.place import is_url
 
 
 @subcommand(
@@ -19,7 +17,7 @@ from mqindex.files.places.place import is_url
     "mqindex query s3://backup/store/index --topic OrderTopic - < keys.txt",
     "mqindex query /data/kafka/orders-0 --timestamp 2023-11-14T22:13:35Z",
 )
-@click.argument("path", metavar="PATH", type=Place("file", elsewhere=True))
+@click.argument("path", metavar="PATH")
 @click.argument("keys", nargs=-1, metavar="[KEY...]")
 @click.option("--topic", metavar="T", help="RocketMQ: the topic of the messages of each KEY.")
 @time_option("--begin", "RocketMQ: stored at this time or later: -1h, 2026-11-21T08:00+08:00, ...", default=0)
@@ -64,14 +62,14 @@ def command(
     RocketMQ: PATH is a store's root, a directory of index files, or one index file. Printed is where the messages of
     each KEY are in the commit log, newest first; '-' reads keys from stdin, one a line. Only hashes are compared:
     another key of the same hash is found, too, unless --exact reads the messages. A TIME is ms since the epoch, a date
-    and time with its zone (without: UTC), now, or -1h, -2d30m: so long ago. PATH may also be the URL of an index (s3://,
-    gs://, az://, hdfs://, https://), of which only what the look-ups need is read; best after `mqindex optimize`.
+    and time with its zone (without: UTC), now, or -1h, -2d30m: so long ago. PATH may also be a URL (s3://, gs://, az://,
+    hdfs://, https://); of its index only what the look-ups need is read; best after `mqindex optimize`.
 
     Kafka: PATH is a partition's directory, one segment's .log, or one .index (--offset) or .timeindex (--timestamp),
     whose entry is printed.
 
     Exit code 1: nothing was found.
     """
-    kind = kind_elsewhere(path, kind) if is_url(path) else require_kind(path, kind, *QUERIED)
+    kind = require_kind(path, kind, *QUERIED)
     question = Question(keys, topic, begin, end, max_num, messages, exact, offsets, timestamps)
     return 0 if broker_of(kind).query(kind, path, question, options, as_json=as_json) else 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from mqindex.cli.brokers import HOMES, broker_of, library_of, unseen_kind
@@ -14,6 +12,7 @@ from mqindex.cli.output import print_line
 from mqindex.cli.places import appearing, require_outside
 from mqindex.cli.reports import finished, print_summary
 from mqindex.cli.trouble import true_from_here
+from mqindex.files.paths import absolute
 from mqindex.files.results.output_place import require_new
 from mqindex.report import Catalogue, RebuildReport
 from mqindex.wording.reports import work_done
@@ -49,7 +48,7 @@ def command(
     if engine.sees(store):
         kind = require_home(store, kind, *HOMES, options=options)
         require_outside(out)
-        require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
+        require_new(absolute(out), overwrite=force)  # at once, and not when Spark has started
     kind = unseen_kind(kind, options)
     broker, library = broker_of(kind), library_of(kind)
     true_from_here(appearing(out, seen=engine.sees(store)))

@@ -18,7 +18,12 @@ from mqindex.report import Catalogue, RepairReport
 from mqindex.wording.reports import work_done
 
 
-@subcommand("repair", "mqindex repair /data/store --dry-run", "mqindex repair /data/kafka/orders-0")
+@subcommand(
+    "repair",
+    "mqindex repair /data/store --dry-run",
+    "mqindex repair /data/kafka/orders-0",
+    here="only files here are repaired in place: `mqindex rebuild` builds the indexes of a URL anew, or copy it",
+)
 @click.argument("store", metavar="PATH")
 @click.option("--deep", is_flag=True, help="Trust no surviving file before each of its entries agrees with the log.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")

@@ -16,8 +16,11 @@ from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, out_file_option, report_options, subcommand
 from mqindex.cli.output import print_json, print_line
 from mqindex.cli.places import appearing, require_no_broker_file, require_outside
+from mqindex.cli.reports import repairable
 from mqindex.cli.trouble import Trouble, say, true_from_here
 from mqindex.errors import GeometryError, TruncatedFileError, reason
+from mqindex.files.paths import absolute
+from mqindex.files.places.place import Place
 from mqindex.files.results import output_place
 from mqindex.files.results.whole_file import publish_content, require_new_file
 from mqindex.wording.reports import counts
@@ -65,7 +68,7 @@ def command(
     if out is not None:
         _require_place(out, path, force=force)
         true_from_here(appearing(out))
-    unread = _PageOfReason(path, out if not seen or os.path.lexists(path) else None, force)
+    unread = _PageOfReason(path, out if not seen or isinstance(path, Place) or os.path.lexists(path) else None, force)
     with unread:
         kind = require_home(path, kind, *REPORTED, options=options) if seen else unseen_kind(kind, options)
     broker = broker_of(kind)
@@ -74,7 +77,7 @@ def command(
     document = health.to_dict()
     try:
         if out is not None:
-            repair = ["mqindex", "repair", os.path.abspath(path), *(["--deep"] if deep else []), *options.words()]
+            repair = ["mqindex", "repair", repairable(absolute(path)), *(["--deep"] if deep else []), *options.words()]
             page = page_of(kind)(document, health.verify, broker.catalogue(), repair)
             written = _write(out, page, force=force)
     finally:  # print the result of long work even if the page cannot be made or written
@@ -118,7 +121,7 @@ class _PageOfReason:
 def _unread(path: str, error: Exception) -> Page:
     from mqindex.html.parts import unread_page
 
-    return unread_page(os.path.abspath(path), reason(error), int(time.time() * 1000), mqindex.__version__)
+    return unread_page(absolute(path), reason(error), int(time.time() * 1000), mqindex.__version__)
 
 
 def _write(out: str, page: Page, *, force: bool) -> str:

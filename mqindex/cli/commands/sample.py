@@ -16,7 +16,7 @@ from mqindex.files.results.unpacking import unpack
 ARCHIVE = ("sample", "sample.tar.gz")  # of the package `mqindex.cli`
 
 
-@subcommand("sample", "mqindex sample .")
+@subcommand("sample", "mqindex sample .", here="unpack it here, and copy it")
 @click.argument("directory", metavar="DIR")
 @json_option
 def command(*, directory: str, as_json: bool) -> int:

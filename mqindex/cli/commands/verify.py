@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
@@ -12,8 +10,10 @@ from mqindex.cli.kafka.kinds import LOG_DIR, OF_SEGMENT
 from mqindex.cli.kinds import KINDS, require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, report_options, subcommand
 from mqindex.cli.output import command_line, print_fields, print_line
-from mqindex.cli.reports import finished, print_actions
+from mqindex.cli.reports import finished, print_actions, repairable
 from mqindex.cli.trouble import Trouble
+from mqindex.files.paths import absolute, parent_of
+from mqindex.files.places.place import Place
 from mqindex.report import Catalogue, Report
 from mqindex.wording.reports import asked_options, counts, settings, work_done
 from mqindex.wording.verdict import verdict
@@ -53,14 +53,15 @@ def command(
     broker = broker_of(found)
     with engine.open() as chosen:
         report = broker.verify(found, path if len(paths) == 1 else paths, options, deep=deep, engine=chosen)
-    home = os.path.dirname(os.path.abspath(path)) if found in OF_SEGMENT else path
-    repaired = [home] if len(paths) == 1 else paths
+    home = parent_of(absolute(path)) if found in OF_SEGMENT else path
+    repaired = map(repairable, [home] if len(paths) == 1 else paths)
     home = home if len(paths) == 1 else report.path
+    copied = " (COPY: on this machine)" if isinstance(path, Place) else ""
     repair = "`, `".join(
         command_line("repair", one, *(["--deep"] if deep else []), *options.words()) for one in repaired
     )
-    named = " ".join(paths)
-    return finished("verify", report, as_json, lambda: _print(report, named, home, broker.catalogue(), repair))
+    named, would = " ".join(paths), f"`{repair}`{copied}"
+    return finished("verify", report, as_json, lambda: _print(report, named, home, broker.catalogue(), would))
 
 
 def _print(report: Report, path: str, home: str, catalogue: Catalogue, repair: str) -> None:
@@ -74,5 +75,5 @@ def _print(report: Report, path: str, home: str, catalogue: Catalogue, repair: s
     print_findings(report.findings, catalogue, home)
     if report.actions:
         asked = asked_options(report)
-        print_line(f"`{repair}`{', given what the warnings ask for,' if asked else ''} would:")
+        print_line(f"{repair}{', given what the warnings ask for,' if asked else ''} would:")
         print_actions(report.actions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,8 @@ from mqindex.cli.broker import Listing, Question
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, STORE
 from mqindex.cli.trouble import Trouble
+from mqindex.files import disk
+from mqindex.files.paths import absolute, join, parent_of
 
 if TYPE_CHECKING:
     from mqindex.cli.formats import Columns
@@ -76,15 +77,15 @@ def require_log(path: str, options: StoreArguments) -> None:
     chosen = store_options(path, **options)
     directories = chosen.commitlog
     refuse_dledger(chosen)
-    if os.path.isdir(path) and not any(map(os.path.lexists, directories)):
+    if disk.is_directory(path) and not any(map(disk.exists, directories)):
         require_parts(path)
         raise Trouble(f"no commit log: {directories[0]}: expected its directory; --commitlog says where it is")
-    if os.path.isdir(path):
+    if disk.is_directory(path):
         refuse_log_gone(log_gone_from(path, directories))
 
 
 def _require_something(path: str, options: StoreArguments) -> None:
-    if not any(os.path.isdir(os.path.join(path, part)) for part in ("index", "consumequeue")):
+    if not any(disk.is_directory(join(path, part)) for part in ("index", "consumequeue")):
         require_log(path, options)  # else the report says that the log is missing
 
 
@@ -166,7 +167,7 @@ def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[st
     if kind == COMMIT_LOG_DIR:
         directory, start, stop = path, None, None
     else:
-        directory = os.path.dirname(os.path.abspath(path))
+        directory = parent_of(absolute(path))
         start, stop = log_file_extent(path)
     batch = None
     with CommitLog.open([directory]) as log:

@@ -5,12 +5,12 @@ Nothing is read that grows with the store, so it proves nothing: `verify` reads 
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from mqindex.errors import MQIndexError, reason
+from mqindex.files.paths import absolute, join
 from mqindex.health import a_day
 from mqindex.wording.verdict import verdict
 
@@ -50,7 +50,7 @@ def _start(path: str, options: StoreArguments) -> Facts:
         start = check_start(survey_in_place(store_options(path, **options))).start
     except (MQIndexError, OSError) as error:
         return {"starts": None, "words": {"would a broker start": f"not known: {reason(error)}"}}
-    return {"starts": start.starts, "words": dict(verdict(start, os.path.abspath(path)))}
+    return {"starts": start.starts, "words": dict(verdict(start, absolute(path)))}
 
 
 def _of_log(path: str, facts: Facts, options: StoreArguments) -> Facts:
@@ -142,7 +142,7 @@ def _last_time(log: CommitLog, facts: Facts) -> int | None:
     times = [file["end_timestamp"] for file in (facts.get("index") or {}).get("files", ()) if file.get("entries")]
     if rows:
         row = max(rows, key=lambda row: int(row["max_phy_offset"]))
-        where = os.path.join(facts["consumequeue"]["path"], row["topic"], str(row["queue_id"]))
+        where = join(facts["consumequeue"]["path"], row["topic"], str(row["queue_id"]))
         with ConsumeQueue.open(where) as queue:
             unit = queue.units(row["max_offset_in_queue"] - 1, row["max_offset_in_queue"])
         stored = _stored(log, int(unit["phy_offset"][0])) if unit.num_rows else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,7 +16,9 @@ from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
 from mqindex.cli.rocketmq.message_rows import MessageRows, hit_fields, open_log
 from mqindex.cli.trouble import Trouble, say
 from mqindex.errors import MQIndexError, reason
-from mqindex.files.places.place import Place, is_url, place_of
+from mqindex.files import disk
+from mqindex.files.paths import base_name, join, size_of
+from mqindex.files.places.place import Place
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import CommitLog, IndexFile, IndexService
@@ -31,10 +32,8 @@ _TOPICS = 5  # named where the store has others than the requested one
 def print_hits(kind: str, path: str, question: Question, options: StoreArguments, *, as_json: bool) -> int:
     """Print a line for each hit, as JSON for each key; returns how many hits there were. stderr names what is cut."""
     topic, found, cut = argument_text(question.topic or "", "topic"), 0, 0
-    if is_url(path) and (question.messages or question.exact):
-        raise Trouble(f"--messages and --exact need the commit log, which is not read elsewhere: {path}")
     unread: list[str] = []
-    with _open(path, kind, options, unread) as index, open_log(kind, path, question, options) as log:
+    with open_log(kind, path, question, options) as log, _open(path, kind, options, unread) as index:
         find = partial(_find, index, log, topic, question)
         show: Show = (
             _JsonLines(topic, log if question.messages else None) if as_json
@@ -107,7 +106,7 @@ def _other_topics(store: str, topic: str) -> str:
 
     from mqindex.rocketmq.kinds import subdirectories
 
-    there = sorted(os.path.basename(path) for path in subdirectories(os.path.join(store, "consumequeue")))
+    there = sorted(map(base_name, subdirectories(join(store, "consumequeue"))))
     if not there or topic in there:
         return ""
     if meant := get_close_matches(topic, there, 1):
@@ -130,20 +129,20 @@ def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> I
     chosen = chosen_options(path, **options)
     if kind == STORE:
         refuse_configured_dledger(chosen)
-    if is_url(path):
-        with _open_elsewhere(path, kind, chosen.hash_slot_num, chosen.index_num, unread) as elsewhere:
-            yield elsewhere
-        return
     if kind == INDEX_FILE:
         with IndexFile.open(path, hash_slot_num=chosen.hash_slot_num, index_num=chosen.index_num) as file:
             yield file
         return
     directory = chosen.index if kind == STORE else path
-    if not os.path.isdir(directory):
+    if not disk.is_directory(directory):
         raise Trouble(
             f"the store has no index: {directory}: expected a directory of index files; `mqindex repair` builds it, "
             "if the log has a message"
         )
+    if isinstance(directory, Place):
+        with _open_elsewhere(directory, chosen.hash_slot_num, chosen.index_num, unread) as elsewhere:
+            yield elsewhere
+        return
     slots, entries, _ = geometry_of(directory, options)
     with contextlib.ExitStack() as opened:
         files = _readable(directory, slots, entries, unread, opened)
@@ -151,10 +150,8 @@ def _open(path: str, kind: str, options: StoreArguments, unread: list[str]) -> I
             yield service
 
 
-def _open_elsewhere(
-    url: str, kind: str, slots: int | None, entries: int | None, unread: list[str]
-) -> IndexFile | IndexService:
-    """The index at a URL; that of a store's root is the directory below it."""
+def _open_elsewhere(directory: Place, slots: int | None, entries: int | None, unread: list[str]) -> IndexService:
+    """The same of a directory elsewhere."""
     from mqindex.rocketmq import IndexFile, IndexService
     from mqindex.rocketmq.index.elsewhere import find_files
 
@@ -162,15 +159,9 @@ def _open_elsewhere(
         unread.append(path)
         say(f"{reason(error)}; its entries are missing from the answer")
 
-    if kind == INDEX_FILE:
-        return IndexFile.open(url, hash_slot_num=slots, index_num=entries)
-    place = place_of(url)
-    if not isinstance(place, Place):  # made on this machine in the meantime
-        raise Trouble(f"{url} is a path of this machine by now: run it again")
-    place = place / "index" if "index" in place.entries() else place
-    found = find_files(place, slots, entries, tell)
+    found = find_files(directory, slots, entries, tell)
     files = [IndexFile.open_elsewhere(one) for one in found]
-    return IndexService(place, files, *found[0].geometry, False, contextlib.ExitStack())
+    return IndexService(directory, files, *found[0].geometry, False, contextlib.ExitStack())
 
 
 def _readable(
@@ -180,14 +171,14 @@ def _readable(
     from mqindex.rocketmq.kinds import index_paths, stray_index_names
 
     for name in stray_index_names(directory):
-        say(f"warning: skipped, its name is not a number: {os.path.join(directory, name)}")
+        say(f"warning: skipped, its name is not a number: {join(directory, name)}")
     files: list[IndexFile] = []
     paths = index_paths(directory)
     for path in paths:
         try:
             files.append(opened.enter_context(IndexFile.open(path, hash_slot_num=slots, index_num=entries)))
         except (MQIndexError, OSError) as error:
-            if path != paths[-1] or os.path.getsize(path) > 0:  # a running broker makes its next file empty first
+            if path != paths[-1] or size_of(path) > 0:  # a running broker makes its next file empty first
                 unread.append(path)
             say(f"{reason(error)}; its entries are missing from the answer")
     return files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -13,6 +12,8 @@ from mqindex._words import plural
 from mqindex.cli.output import print_fields, print_line
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import FileStateError, FormatError
+from mqindex.files import disk
+from mqindex.files.paths import join
 from mqindex.wording.text import iso, printable
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def find_messages(store: MessageStore, name: str, topic: str | None) -> list[Mes
         message = store.view_message(name)
     if message is not None or _PHY_OFFSET.fullmatch(name):
         return [] if message is None else [message]
-    directory = os.path.join(store.root, "index")
-    if not os.path.isdir(directory):
+    directory = join(store.root, "index")
+    if not disk.is_directory(directory):
         raise Trouble(
             f"the store has no index, which finds such an id: {directory}; "
             "`mqindex repair` builds it, if the log has a message"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.rocketmq.queues import batch_queues_in, home_of, is_batch, queue_of
 from mqindex.errors import FileStateError
+from mqindex.files.paths import base_name
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueueTable
@@ -121,5 +121,5 @@ def _files(files: tuple[LogFile, ...], skipped: tuple[Skipped, ...]) -> Facts:
     return {
         "size": sum(file.size for file in files),
         "files": [{"path": file.path, "start": file.start, "size": file.size} for file in files],
-        "strays": [os.path.basename(stray.path) for stray in skipped],
+        "strays": [base_name(stray.path) for stray in skipped],
     }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.formats import Columns
 from mqindex.cli.rocketmq import kinds
 from mqindex.cli.trouble import Trouble
+from mqindex.files import disk
+from mqindex.files.paths import absolute, base_name, join, parent_of, size_of, split
 from mqindex.rocketmq.kinds import number_of, queue_place
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def log_file_extent(path: str) -> tuple[int, int]:
         raise Trouble(
             f"{path} is no part of a log or queue: expected a name of 20 digits, the offset at which it starts"
         )
-    return start, start + os.path.getsize(path)
+    return start, start + size_of(path)
 
 
 def home_of(path: str) -> tuple[str, str | None]:
@@ -42,7 +43,7 @@ def home_of(path: str) -> tuple[str, str | None]:
 
 def is_batch(home: str) -> bool:
     """Whether the directory has batch queues."""
-    return os.path.basename(home) == _BATCH
+    return base_name(home) == _BATCH
 
 
 def batch_queues_in(home: str, topic: str | None) -> Iterator[tuple[tuple[str, int], BatchConsumeQueue]]:
@@ -53,7 +54,7 @@ def batch_queues_in(home: str, topic: str | None) -> Iterator[tuple[tuple[str, i
     for name, queue_id in list_queues(home)[0]:
         if topic in (None, name):
             try:
-                queue = BatchConsumeQueue.open(os.path.join(home, name, str(queue_id)))
+                queue = BatchConsumeQueue.open(join(home, name, str(queue_id)))
             except FileNotFoundError:
                 continue
             yield (name, queue_id), queue
@@ -66,7 +67,7 @@ def unit_columns(path: str, kind: str) -> Iterator[Columns]:
         return
     is_file = kind in (kinds.QUEUE_FILE, kinds.EXT_FILE, kinds.BATCH_QUEUE_FILE)
     extent = log_file_extent(path) if is_file else None
-    directory = os.path.dirname(os.path.abspath(path)) if is_file else path
+    directory = parent_of(absolute(path)) if is_file else path
     if kind in (kinds.EXT, kinds.EXT_FILE):
         yield _ext_units(directory, extent)
     elif kind in (kinds.BATCH_QUEUE, kinds.BATCH_QUEUE_FILE):
@@ -84,7 +85,7 @@ def _of_queues(path: str) -> Iterator[Columns]:
             with batches:
                 yield _named(name, batches.units())
         return
-    with ConsumeQueueTable.open(home, ext_directory=f"{home}_ext") as table:
+    with ConsumeQueueTable.open(home, ext_directory=home + "_ext") as table:
         for name in table.queues():
             queue = table.get(*name) if topic in (None, name[0]) else None
             if queue is not None:  # its topic may be deleted meanwhile
@@ -106,9 +107,10 @@ def _units(directory: str, extent: tuple[int, int] | None) -> Iterator[Columns]:
     from mqindex.rocketmq import ConsumeQueue, ConsumeQueueExt
     from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 
-    home, topic, number = os.path.abspath(directory).rsplit(os.sep, 2)
-    beside = os.path.join(f"{home}_ext", topic, number)
-    ext = ConsumeQueueExt.open(beside) if os.path.isdir(beside) else None
+    above, number = split(absolute(directory))
+    home, topic = split(above)
+    beside = join(home + "_ext", topic, number)
+    ext = ConsumeQueueExt.open(beside) if disk.is_directory(beside) else None
     with ConsumeQueue.open(directory, ext=ext) as queue:
         start, stop = (None, None) if extent is None else (at // QUEUE_UNIT_SIZE for at in extent)
         yield from _blocks(queue, start, stop)

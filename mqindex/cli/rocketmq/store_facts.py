@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +18,7 @@ from mqindex.cli.rocketmq.queues import log_file_extent, queue_of, unit_columns
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import FormatError, MQIndexError, reason
 from mqindex.files import disk, lock
+from mqindex.files.paths import absolute, base_name, join, parent_of, size_of
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import IndexFile
@@ -38,7 +38,7 @@ def _index_file(path: str, options: StoreArguments) -> Facts:
     file, source = open_index_file(path, options)
     with file:
         return {
-            "size": os.path.getsize(path),
+            "size": size_of(path),
             "hash_slot_num": file.hash_slot_num,
             "index_num": file.index_num,
             "geometry_source": source,
@@ -65,7 +65,7 @@ def _index_directory(path: str, options: StoreArguments) -> Facts:
     slots, entries, source = geometry_of(path, options)
     files: list[Facts] = []
     for name in index_paths(path):
-        fact: Facts = {"name": os.path.basename(name), "size": os.path.getsize(name)}
+        fact: Facts = {"name": base_name(name), "size": size_of(name)}
         try:
             with IndexFile.open(name, hash_slot_num=slots, index_num=entries) as file:
                 fact |= _header(file)
@@ -101,7 +101,7 @@ def _commit_log_file(path: str, options: StoreArguments) -> Facts:
     from mqindex.rocketmq import CommitLog
 
     start, stop = log_file_extent(path)
-    with CommitLog.open([os.path.dirname(os.path.abspath(path))]) as log:
+    with CommitLog.open([parent_of(absolute(path))]) as log:
         end = min(max(log.max_phy_offset, start), stop)
     return {"size": stop - start, "min_phy_offset": start, "max_phy_offset": end}
 
@@ -111,7 +111,7 @@ def _checkpoint(path: str, options: StoreArguments) -> Facts:
 
     checkpoint = Checkpoint.read(path)
     if checkpoint is None:
-        raise Trouble(f"{path} is no checkpoint: expected 48 bytes or more, got {os.path.getsize(path)}")
+        raise Trouble(f"{path} is no checkpoint: expected 48 bytes or more, got {size_of(path)}")
     return checkpoint._asdict()
 
 
@@ -119,11 +119,11 @@ def _store(path: str, options: StoreArguments) -> Facts:
     from mqindex.rocketmq.options import store_options
 
     chosen = store_options(path, **options)
-    checkpoint, config = os.path.join(path, "checkpoint"), os.path.join(path, "config")
-    batches = os.path.join(path, "batchconsumequeue")
+    checkpoint, config = join(path, "checkpoint"), join(path, "config")
+    batches = join(path, "batchconsumequeue")
     facts = {
-        "abort": disk.is_there(os.path.join(path, "abort")),
-        "lock": lock.state(os.path.join(path, "lock")),
+        "abort": disk.is_there(join(path, "abort")),
+        "lock": lock.state(join(path, "lock")),
         "checkpoint": _part(checkpoint, lambda: _checkpoint(checkpoint, options)),
         "commitlog": _log(chosen),
         "index": _part(chosen.index, lambda: {"path": chosen.index, **_index_directory(chosen.index, options)}),
@@ -166,23 +166,23 @@ def _groups(config: str, options: StoreOptions) -> Facts:
     if rocksdb is not None:
         return {"path": rocksdb, "rocksdb": True}
     offsets = consumer_offsets_facts(config, options.consume_queue, options.batch_consume_queue)
-    return {"path": os.path.join(config, "consumerOffset.json"), **offsets}
+    return {"path": join(config, "consumerOffset.json"), **offsets}
 
 
 def _consumer_offsets(path: str, options: StoreArguments) -> Facts:
-    config = os.path.dirname(os.path.abspath(path))
-    root = os.path.dirname(config)
-    return consumer_offsets_facts(config, os.path.join(root, "consumequeue"), os.path.join(root, "batchconsumequeue"))
+    config = parent_of(absolute(path))
+    root = parent_of(config)
+    return consumer_offsets_facts(config, join(root, "consumequeue"), join(root, "batchconsumequeue"))
 
 
 def _config_file(path: str, options: StoreArguments) -> Facts:
     from mqindex.rocketmq.metadata.config_json import parse_side_json, saved, table_of
 
-    what, table, items = kinds.CONFIG_TABLES[os.path.basename(path).removesuffix(".bak")]
+    what, table, items = kinds.CONFIG_TABLES[base_name(path).removesuffix(".bak")]
     try:
         text = saved(path).decode(errors="replace")
         found = parse_side_json(text) if text.strip("\0 \t\r\n") else {}
-        return {"what": what, "size": os.path.getsize(path), items: len(table_of(found, table))}
+        return {"what": what, "size": size_of(path), items: len(table_of(found, table))}
     except FormatError as error:
         raise Trouble(f"{path}: {error}") from None
 
@@ -194,7 +194,7 @@ def _queue_file(kind: str) -> Callable[[str, StoreArguments], Facts]:
 def _file_of_units(path: str, kind_of_file: str) -> Facts:
     start, stop = log_file_extent(path)
     units = sum(len(next(iter(columns.values()))) for columns in unit_columns(path, kind_of_file))
-    return {"start": start, "size": stop - start, "units": units, **queue_of(os.path.dirname(os.path.abspath(path)))}
+    return {"start": start, "size": stop - start, "units": units, **queue_of(parent_of(absolute(path)))}
 
 
 def _part(path: str, facts: Callable[[], Facts]) -> Facts | None:

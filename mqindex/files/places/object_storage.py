@@ -13,6 +13,7 @@ from mqindex.files.few_threads import for_each
 from mqindex.files.places.storage import OfClient, Stat
 
 _WEB = ("http", "https")
+_OF_CLIENT = re.compile(r"allow_\w+|(connect_)?timeout|proxy_url|user_agent|(http[12]|pool)_\w+")
 _S3 = ("s3", "s3a", "s3n")
 _OF_S3 = {"disable_bulk_delete": True}  # not every server has a request that removes many
 _REMOVALS = 16  # at once
@@ -30,10 +31,11 @@ class ObjectStorage(OfClient):
         with needing(f"{self._root} needs obstore: pip install 'mqindex[remote]'", "obstore"):
             importlib.import_module("obstore")
             stores: Any = importlib.import_module("obstore.store")
+        options = _with_client_options(self._options)
         if self._scheme in _WEB:
-            return stores.HTTPStore.from_url(self._root + self._query, **self._options)
+            return stores.HTTPStore.from_url(self._root + self._query, **options)
         own = _OF_S3 if self._scheme in _S3 else {}
-        return stores.from_url(self._root, **{**own, **self._options})
+        return stores.from_url(self._root, **{**own, **options})
 
     def stat(self, path: str) -> Stat:
         """See `Storage.stat`. What ends as directories do, or has something below it, is one."""
@@ -123,6 +125,15 @@ def _again(call: Callable[[], Result]) -> Result:
 
 def _exceptions() -> Any:
     return importlib.import_module("obstore.exceptions")
+
+
+def _with_client_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The options, those of its client apart: obstore panics where it meets them among the others."""
+    client = {name: value for name, value in options.items() if _OF_CLIENT.fullmatch(name)}
+    if not client:
+        return options
+    rest = {name: value for name, value in options.items() if name not in client}
+    return {**rest, "client_options": {**client, **rest.get("client_options", {})}}
 
 
 def _stat(meta: Any) -> Stat:
