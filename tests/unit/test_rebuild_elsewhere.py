@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
+import os
 import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mqindex.errors import FileStateError, OutputExistsError
+from mqindex.errors import BadMagicError, FileStateError, OutputExistsError
+from mqindex.files import disk
 from mqindex.files.places import remote_file
 from mqindex.files.places.place import place_of
 from mqindex.files.results import elsewhere
-from mqindex.rocketmq import CommitLog, rebuild
+from mqindex.rocketmq import CommitLog, IndexService, rebuild
 from mqindex.rocketmq.log import frame_windows
 from tests.support.elsewhere import WAYS, Ways, memory
 from tests.support.golden import STORE_CASES, case
@@ -127,28 +131,32 @@ def test_nothing_is_overwritten_in_an_object_store(tmp_path: Path) -> None:
 
 def test_what_a_killed_run_left_is_refused_and_then_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
-    rebuild(root, out)
+    slots, entries = rebuild(root, out).settings["geometry"].value
     WAYS.store.delete("results/one/mqindex.json")
     WAYS.put(f"{out}/_mqindex-0123456789ab/owner", b"mqindex\n")
     with pytest.raises(FileStateError, match="its run has not finished"):
-        elsewhere.require_finished(place_of(out))
+        IndexService.open(f"{out}/index")
     with pytest.raises(FileStateError, match="another run may be writing there"):
         rebuild(root, out)
     monkeypatch.setattr(elsewhere, "_QUIET", -1)
     rebuild(root, out)
     assert not [name for name in WAYS.files(out) if name.startswith("_")]
-    elsewhere.require_finished(place_of(out))
+    IndexService.open(f"{out}/index", hash_slot_num=slots, index_num=entries).close()
 
 
 def test_a_list_without_its_files_is_refused(tmp_path: Path) -> None:
     root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
     report = rebuild(root, out)
-    WAYS.store.delete(report.out_files[-1].removeprefix("memory://"))  # of the index
+    assert "/index/" in report.out_files[-1]
+    WAYS.store.delete(report.out_files[-1].removeprefix("memory://"))
     with pytest.raises(FileStateError, match=r"a file is not as its rebuild left it.*got none"):
-        elsewhere.require_finished(place_of(out))
+        IndexService.open(f"{out}/index")
+    WAYS.put(report.out_files[-1], b"of another rebuild")
+    with pytest.raises(FileStateError, match=r"a file is not as its rebuild left it.*got 18 bytes"):
+        IndexService.open(f"{out}/index")
     WAYS.put(f"{out}/{MANIFEST}", b"{}")
     with pytest.raises(FileStateError, match="its list of files cannot be read"):
-        elsewhere.require_finished(place_of(out))
+        IndexService.open(f"{out}/index")
 
 
 def test_a_failed_run_leaves_nothing_half_visible(tmp_path: Path) -> None:
@@ -219,3 +227,49 @@ def test_a_log_is_read_as_it_was_listed(name: str, tmp_path: Path, monkeypatch: 
         rebuild(url, "memory://results/one")
     assert raised.value.path == file
     assert not WAYS.files("memory://results/one")
+
+
+@pytest.mark.parametrize("full", ["create", "mkdtemp"])
+def test_a_full_directory_of_this_machine_is_named(full: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = case("basic-493").unpack(tmp_path)
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(disk if full == "create" else tempfile, full, fails)
+    with pytest.raises(OSError, match=r"where files are built before they go to memory://.*TMPDIR= names") as raised:
+        rebuild(root, "memory://results/one")
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, tempfile.gettempdir())
+    assert not WAYS.files("memory://results/one")
+
+
+def test_after_an_interrupt_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
+    put = elsewhere._put_list
+
+    def interrupted(*_: Any) -> None:
+        assert [name for name in WAYS.files(out) if name.startswith("index/")]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(elsewhere, "_put_list", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(root, out)
+    assert not WAYS.files(out)
+    monkeypatch.setattr(elsewhere, "_put_list", put)
+    rebuild(root, out)
+
+
+def test_files_that_are_no_index_files_are_told_once(tmp_path: Path) -> None:
+    root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
+    slots, entries = rebuild(root, out).settings["geometry"].value
+    for n in range(3000):
+        WAYS.put(f"{out}/index/stranger-{n}", b"x")
+    with pytest.warns(UserWarning, match="skipped, the names of 3,000 files are not a number") as told:
+        IndexService.open(f"{out}/index", hash_slot_num=slots, index_num=entries).close()
+    assert len(told) == 1
+    WAYS.put("memory://results/two/index/x", b"x")
+    for n in range(3000):
+        WAYS.put(f"memory://results/two/index/stranger-{n}", b"x")
+    with pytest.warns(UserWarning, match="skipped"), pytest.raises(BadMagicError) as refused:
+        IndexService.open("memory://results/two/index")
+    assert len(str(refused.value)) < 1000

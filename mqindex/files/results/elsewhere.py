@@ -9,17 +9,18 @@ a scratch and without that list is unfinished, and readers refuse it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mqindex._native.crc import crc32c
 from mqindex.errors import FileStateError, OutputExistsError
 from mqindex.files.few_threads import of_each
 from mqindex.files.places.place import Place
-from mqindex.files.places.storage import errors_of
+from mqindex.files.places.storage import Stat, errors_of
 
 MANIFEST: Final = "mqindex.json"
 SCHEMA: Final = "mqindex.result/1"
@@ -44,11 +45,17 @@ def workshop(directory: str) -> Iterator[str]:
     import shutil  # here: most runs write on this machine
     import tempfile
 
-    made = tempfile.mkdtemp(prefix="mqindex-")
     try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+        made = tempfile.mkdtemp(prefix="mqindex-")
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or isinstance(error.filename, Place):
+            raise
+        text = f"{os.strerror(error.errno)}, where files are built before they go to {directory}; TMPDIR= names another"
+        raise OSError(error.errno, text, tempfile.gettempdir()) from error
 
 
 def deliver(path: str, directory: str) -> str:
@@ -277,14 +284,18 @@ def _made_meanwhile(out: Place) -> OutputExistsError:
 # ---- readers
 
 
-def require_finished(root: Place) -> None:
-    """`FileStateError` for a prefix in which a run of ours has not finished, or lost some of its files since."""
+def require_finished(directory: Place, listed: Mapping[str, Stat]) -> None:
+    """`FileStateError` for a directory of a result of ours whose run has not finished, or that lost files since.
+
+    listed : what is in the directory.
+    """
+    root = directory.parent
     try:
-        names = root.entries()
+        names = root.entries() if root is not None else {}
     except OSError:  # perhaps it may not be listed
         return
-    if MANIFEST not in names:
-        if any(name.startswith(_SCRATCH) for name in names):
+    if root is None or MANIFEST not in names:
+        if root is not None and any(name.startswith(_SCRATCH) for name in names):
             raise FileStateError("its run has not finished", path=root, expected=MANIFEST, hint="run it again")
         return
     import json
@@ -292,14 +303,14 @@ def require_finished(root: Place) -> None:
     manifest = root / MANIFEST
     try:
         said = json.loads(bytes(manifest.read(0, names[MANIFEST].size)))
-        listed = {str(one["name"]): int(one["size"]) for one in said["files"]} if said["schema"] == SCHEMA else {}
+        sizes = {str(one["name"]): int(one["size"]) for one in said["files"]} if said["schema"] == SCHEMA else {}
     except (ValueError, KeyError, TypeError):
         raise FileStateError("its list of files cannot be read", path=manifest, hint="rebuild it") from None
-    homes = {name.rpartition("/")[0] for name in listed if name.startswith("index/")}
-    there = {f"{home}/{name}": found.size for home in homes for name, found in _inside(root, home).entries().items()}
-    for name, size in listed.items():
-        if name.rpartition("/")[0] in homes and there.get(name) != size:
+    for name, size in sizes.items():
+        home, _, last = name.rpartition("/")
+        got = listed[last].size if last in listed else None
+        if home == directory.name and got != size:
             raise FileStateError(
-                "a file is not as its rebuild left it", path=_inside(root, name), expected=f"{size} bytes",
-                got="none" if name not in there else f"{there[name]} bytes", hint="rebuild it",
+                "a file is not as its rebuild left it", path=directory / last, expected=f"{size} bytes",
+                got="none" if got is None else f"{got} bytes", hint="rebuild it",
             )  # fmt: skip

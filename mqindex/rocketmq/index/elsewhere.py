@@ -16,6 +16,7 @@ from mqindex.files.few_threads import of_each
 from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place
 from mqindex.files.places.remote_file import AT_ONCE
+from mqindex.files.results.elsewhere import require_finished
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry
@@ -24,6 +25,7 @@ from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.remote import RemoteFilter, RemoteSidecars, find_remote_sidecars, remote_filter
 
 _DEFAULT: Final = (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
+_SHOWN = 10  # names of what is not an index file
 _MOST_BEFORE = 255  # pages: of a slot with many entries, those before the one that was needed last
 
 
@@ -114,20 +116,22 @@ def _opened(place: Place, keys: RemoteFilter | None) -> tuple[PagedFile, RemoteS
 
 def _index_places(directory: Place) -> list[Place]:
     listed = directory.entries()
+    require_finished(directory, listed)
     names = [name for name, found in listed.items() if number_of(name) is not None and not found.directory]
     if not names and "index" in listed:
         hint = f"its index is {directory / 'index'}"
         raise BadMagicError("not an index directory", path=directory, got="a store's root", hint=hint)
     if names and all(offset_of(name) is not None for name in names):
         raise BadMagicError("not an index directory", path=directory, got="files of a commit log or a queue")
-    for name in listed:
-        if number_of(name) is None:
-            warnings.warn(f"skipped, its name is not a number: {directory / name}", stacklevel=4)
+    others = [name for name in listed if number_of(name) is None]
+    if others:
+        what = "its name is" if len(others) == 1 else f"the names of {len(others):,} files are"
+        warnings.warn(f"skipped, {what} not a number: {directory / others[0]}", stacklevel=4)
     places = [directory / name for name in names]
     if places and 0 in (listed[names[-1]].size, places[-1].stat().size):
         warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {places.pop()}", stacklevel=4)
     if not places:
-        got = ", ".join(listed) or "nothing"
+        got = ", ".join([*list(listed)[:_SHOWN], *["..."][: len(listed) - _SHOWN]]) or "nothing"
         raise BadMagicError("no index file is there", path=directory, expected="files whose names are numbers", got=got)
     return places
 

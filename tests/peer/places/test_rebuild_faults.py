@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Container
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
-from mqindex.errors import MQIndexError
-from mqindex.rocketmq import rebuild
+from mqindex.errors import FileStateError, MQIndexError
+from mqindex.files.results import elsewhere
+from mqindex.rocketmq import IndexService, rebuild
 from tests.peer.places.servers import BUCKET, S3
 from tests.peer.places.test_faults import ALL, AT_ONCE, RETRIED, clear, options_at
 from tests.peer.places.test_rebuild import files_below
@@ -109,3 +113,41 @@ def test_all_requests_fail_from_one_on(rebuilt: Rebuilt, fault: str) -> None:
         if said is None or (MANIFEST in files and not is_finding(said)):
             assert is_complete(files, rebuilt.expected), (n, said)
         assert MANIFEST in files or scratch or not files, (n, said)
+
+
+def test_a_server_that_asks_to_slow_down_is_waited_for(rebuilt: Rebuilt) -> None:
+    with FaultProxy(rebuilt.server.port, "503", range(10, 16)) as proxy:
+        options = {**rebuilt.server.options, "endpoint": proxy.url}  # the client's own patience
+        rebuild(rebuilt.url, f"s3://{BUCKET}/slow", storage_options=options, **GIVEN)
+    assert is_complete(rebuilt.left("slow")[0], rebuilt.expected)
+
+
+def test_of_a_killed_run_is_told_until_it_may_be_cleared(rebuilt: Rebuilt, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, options = f"s3://{BUCKET}/killed", rebuilt.server.options
+    script = (
+        "import os, signal; from mqindex.files.results import elsewhere; from mqindex.rocketmq import rebuild;"
+        "elsewhere._put_list = lambda *_: os.kill(os.getpid(), signal.SIGKILL);"
+        f"rebuild({rebuilt.url!r}, {out!r}, storage_options={options!r}, **{GIVEN!r})"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+    files, scratch = rebuilt.left("killed")
+    assert files == rebuilt.expected and scratch
+    with pytest.raises(FileStateError, match="its run has not finished"):
+        IndexService.open(f"{out}/index", storage_options=options)
+    with pytest.raises(FileStateError, match="another run may be writing there"):
+        rebuild(rebuilt.url, out, storage_options=options, **GIVEN)
+    monkeypatch.setattr(elsewhere, "_QUIET", -10)
+    rebuild(rebuilt.url, out, storage_options=options, **GIVEN)
+    files, scratch = rebuilt.left("killed")
+    assert is_complete(files, rebuilt.expected) and not scratch
+
+
+def test_what_may_not_be_done_is_said_at_once(rebuilt: Rebuilt) -> None:
+    wrong = {**rebuilt.server.options, "secret_access_key": "guessed"}
+    with pytest.raises(PermissionError) as refused:
+        rebuild(rebuilt.url, f"s3://{BUCKET}/refused", storage_options=wrong, **GIVEN)
+    assert "guessed" not in clear(refused.value)
+    with pytest.raises(FileNotFoundError, match="no such bucket or container: 's3://nobodys/out/"):
+        rebuild(rebuilt.url, "s3://nobodys/out", storage_options=rebuilt.server.options, **GIVEN)
+    with pytest.raises(FileNotFoundError, match="no such store directory: 's3://nobodys/store'"):
+        rebuild("s3://nobodys/store", f"s3://{BUCKET}/none", storage_options=rebuilt.server.options, **GIVEN)
