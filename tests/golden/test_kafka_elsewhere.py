@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from mqindex.errors import FileStateError, ReadOnlyFileError
 from mqindex.files.places import remote_file
-from mqindex.kafka import rebuild, verify
+from mqindex.kafka import LogSegment, OffsetIndex, PartitionLog, TimeIndex, TransactionIndex, rebuild, verify
 from mqindex.kafka.log import batch_windows
 from mqindex.report import Report
 from tests.golden.test_kafka_rebuild import every_case, index_files, options
@@ -17,6 +18,7 @@ from tests.support.elsewhere import Ways, memory
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_damage import DAMAGE, INTERVAL, filled_log_dir
 from tests.support.kafka_log_dir import ONE
+from tests.support.kafka_writer import KafkaRecord, PartitionWriter, snapshot
 
 __all__ = ["memory"]  # a fixture
 
@@ -101,6 +103,125 @@ def test_damage_elsewhere_is_that_of_one_here(
     again = rebuild(url, tmp_path / "there", check_crc=check_crc, **HOW)
     assert said_of_rebuild(again, url) == said_of_rebuild(made, log_dir)
     assert index_files(tmp_path / "there" / "topic-0") == index_files(tmp_path / "here" / "topic-0")
+
+
+def written_now(directory: Path) -> Path:
+    """Where a time index is empty, the time of the file's last change counts: of a copy elsewhere that is now."""
+    for path in directory.iterdir():
+        path.touch()
+    return directory
+
+
+def answers(log: PartitionLog) -> dict[str, Any]:
+    """What one partition says, by itself and by its segments."""
+    offsets = range(log.log_start_offset, log.log_end_offset + 1, max(1, log.log_end_offset // 40))
+    times = sorted({ms for segment in log.segments for ms in segment.batches()["max_timestamp"].tolist()})[::7]
+    reads = [
+        log.read(offset, max_bytes=3000, isolation_level=level)["offset"].tolist()
+        for offset in offsets
+        for level in ("read_uncommitted", "read_committed")
+    ]
+    return {
+        "ends": (log.log_start_offset, log.log_end_offset, log.last_stable_offset),
+        "reads": reads,
+        "times": [log.offset_for_timestamp(ms) for ms in (-1, -2, -3, *times)],
+        "many": [column.tolist() for column in log.offsets_for_timestamps([*times, -1, -3])],
+        "positions": [log.translate_offset(offset) and log.translate_offset(offset)[1:] for offset in offsets],
+        "aborted": log.collect_aborted_transactions(log.log_start_offset, log.log_end_offset),
+        "segments": [of_segment(segment) for segment in log.segments],
+    }
+
+
+def of_segment(segment: LogSegment) -> dict[str, Any]:
+    values = [value for columns in segment.records(columns=["value"]) for value in columns["value"].to_pylist()]
+    return {
+        "values": values,
+        "positions": segment.batches()["position"].tolist(),
+        "next": segment.next_offset,
+        "damage": segment.damage,
+        "indexes": [None if one is None else len(one) for one in (segment.offset_index, segment.time_index)],
+    }
+
+
+@every_case
+def test_a_partition_log_elsewhere_answers_as_one_here(
+    name: str, tmp_path: Path, memory: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow(monkeypatch, 600)
+    directory = written_now(PartitionCase(name).closed(tmp_path))
+    url = f"{memory.upload(directory.parent)}/{directory.name}"
+    with PartitionLog.open(directory) as here, PartitionLog.open(url) as there:
+        assert answers(there) == answers(here)
+
+
+def test_a_segment_that_is_replaced_while_it_is_read_is_an_error(
+    tmp_path: Path, memory: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow(monkeypatch, 4096)
+    writer = PartitionWriter(tmp_path / "topic-0", 0)
+    for _ in range(20):
+        writer.append([KafkaRecord(b"v" * 1000)])
+    writer.close()
+    url = memory.upload(tmp_path)
+    log = f"{url}/topic-0/{0:020d}.log"
+    with LogSegment.open(log) as segment:
+        parts = segment.batch_arrays()
+        next(parts)
+        memory.put(log, bytes(segment.size))
+        with pytest.raises(FileStateError):
+            list(parts)
+        assert segment.is_deleted
+
+
+def test_only_what_is_needed_is_read_and_damage_reads_the_log_once_more(
+    tmp_path: Path, memory: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow(monkeypatch, 8192)
+    writer = PartitionWriter(tmp_path / "topic-0", 0)
+    for _ in range(200):
+        writer.append([KafkaRecord(b"v" * 1000)])
+    writer.close()
+    url, log = memory.upload(tmp_path), f"topic-0/{0:020d}.log"
+    size = (tmp_path / log).stat().st_size
+    with LogSegment.open(f"{url}/{log}") as segment:
+        assert segment.read(150, max_bytes=1)["offset"].tolist() == [150]
+        assert read_of(memory) < size // 4
+        memory.ranges.clear()
+        segment.recover()
+        assert size <= read_of(memory) < size * 1.2
+    for at, data in ((8, b"\x00\x02\xff\xff"), (50_000, b"\xff"), (size // 2, bytes(3000))):
+        content = bytearray((tmp_path / log).read_bytes())
+        content[at : at + len(data)] = data
+        memory.put(f"{url}/{log}", bytes(content))
+        memory.ranges.clear()
+        with LogSegment.open(f"{url}/{log}") as segment:
+            assert len(segment.batches()["position"]) < 200
+        assert read_of(memory) <= 2.2 * size
+
+
+def read_of(memory: Ways) -> int:
+    return sum(stop - start for path, start, stop in memory.ranges if path.endswith(".log"))
+
+
+def test_a_server_that_does_not_answer_is_no_missing_file(tmp_path: Path, memory: Ways) -> None:
+    """Without its snapshot a partition would get another `.txnindex`."""
+    log_dir = filled_log_dir(tmp_path / "log-dir")
+    (log_dir / "topic-0" / f"{10:020d}.log").unlink()
+    snapshot(log_dir / "topic-0" / f"{27:020d}.snapshot", (5, 20))
+    url = memory.upload(log_dir)
+    for part in (".snapshot", "log-start-offset-checkpoint", f"{27:020d}.index"):
+        memory.forbidden = part
+        for call in (lambda: verify(url, engine=ONE), lambda: rebuild(url, tmp_path / "out", engine=ONE)):
+            with pytest.raises(PermissionError, match=part):
+                call()
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_elsewhere_is_not_written(tmp_path: Path, memory: Ways) -> None:
+    url = memory.upload(filled_log_dir(tmp_path / "log-dir"))
+    for kind in (OffsetIndex, TimeIndex, TransactionIndex):
+        with pytest.raises(ReadOnlyFileError, match="only files of this machine"):
+            kind.open(f"{url}/topic-0/{10:020d}.{kind.kind}", writable=True)
 
 
 def said_of_rebuild(report: Any, root: Path | str) -> Any:

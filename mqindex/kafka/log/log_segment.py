@@ -528,7 +528,8 @@ def run_through(made: Recovered, walk: BatchWindows) -> None:
         if not made.run(limit, -1, len(log)):
             return
         walk.at = made.end_bytes
-    walk.whole()
+    if walk.at < walk.size:
+        walk.whole()
     made.run(walk.size)
 
 

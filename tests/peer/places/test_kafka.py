@@ -1,0 +1,31 @@
+"""Kafka's partitions on real servers: rebuilt from there byte for byte, verified and read as here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mqindex.kafka import PartitionLog, rebuild, verify
+from tests.golden.test_kafka_elsewhere import answers, said, written_now
+from tests.golden.test_kafka_rebuild import index_files, options
+from tests.peer.places.servers import Server
+from tests.support.golden_kafka import PartitionCase
+
+
+@pytest.mark.parametrize("name", ["282-magic1-codecs", "410-txn"])
+def test_a_partition_is_rebuilt_verified_and_read(server: Server, name: str, tmp_path: Path) -> None:
+    case = PartitionCase(name)
+    directory = written_now(case.closed(tmp_path))
+    url = server.upload(directory.parent, f"kafka/{name}")
+    partition, there = f"{url}/{directory.name}", {**options(case), "storage_options": server.options}
+    rebuild(directory, tmp_path / "here", **options(case))
+    rebuild(partition, tmp_path / "there", **there)
+    assert index_files(tmp_path / "there") == index_files(tmp_path / "here")
+    found = verify(partition, deep=True, **there)
+    assert said(found, url) == said(verify(directory, deep=True, **options(case)), directory.parent)
+    with (
+        PartitionLog.open(directory) as here,
+        PartitionLog.open(partition, storage_options=server.options) as elsewhere,
+    ):
+        assert answers(elsewhere) == answers(here)
