@@ -230,7 +230,7 @@ void mqi_kafka_recover(mqi_kafka_recovery *r, int64_t stop) {
             found = mqi_batch_read_head_of(p, r->log.len - r->valid, r->valid, &h, &r->fault);
         else return;
         if (UNLIKELY(found != MQI_BATCH_WHOLE)) {
-            if (r->log.len < r->size && (found == MQI_BATCH_END || r->behind)) return;
+            if (r->partly && (r->behind || (found == MQI_BATCH_END && r->log.len < r->size))) return;
             if (pass_damage(r, found)) {
                 if (r->state != MQI_RECOVERY_RUNS) return;
                 continue;

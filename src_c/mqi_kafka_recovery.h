@@ -45,6 +45,7 @@ typedef struct {
 typedef struct {
     mqi_kafka_log log;           /* as much of it as may be read now */
     int64_t size;                /* bytes of the whole log */
+    int partly;                  /* what is before may not be read any more: nothing is judged by all of the log */
     const mqi_kafka_log *behind; /* with `sums`, where a recovery goes on behind damage; 0: it ends there */
     int64_t base_offset, index_interval, max_index_size;
     int fd;            /* where to read headers from, -1: from `log`. Checksums are not compared then */

@@ -70,6 +70,7 @@ cdef extern from "mqi_kafka_recovery.h" nogil:
     ctypedef struct mqi_kafka_recovery:
         mqi_kafka_log log
         int64_t size
+        int partly
         const mqi_kafka_log* behind
         int64_t base_offset
         int64_t index_interval
@@ -165,7 +166,8 @@ cdef class Recovered:
         """Process the batches that begin before position `stop`; False: there is nothing left to do.
 
         fd : of the same log, to read headers from it instead of the buffer, -1: none. Only without checksums.
-        there : bytes of the log that may be read, None: all. Where a batch needs more, it returns before: True.
+        there : where the part ends that may be read, None: all may be. It returns (True) before a batch that is not whole
+        in it, and with `past_damage` before a bad one.
 
         Raises
         ------
@@ -178,7 +180,8 @@ cdef class Recovered:
             if self.busy or self.log is None:
                 raise RuntimeError("a Recovered serves one thread at a time")
             self.busy = True
-        self.r.fd, self.r.log.len = fd, self.r.size if there is None else min(<int64_t>there, self.r.size)
+        self.r.fd, self.r.partly = fd, there is not None
+        self.r.log.len = min(<int64_t>there, self.r.size) if self.r.partly else self.r.size
         try:
             while True:
                 if self.r.state == MQI_RECOVERY_NEEDS_FIRST:  # also a request that ended in an error before

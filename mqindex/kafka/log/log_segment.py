@@ -248,7 +248,7 @@ class LogSegment(SegmentSearch, Closable):
             path=self.path, stretch=stretch, past_damage=past_damage,
         )  # fmt: skip
         if check_crc or self._elsewhere:
-            run_through(made, self._walk(file, 0, self.size))
+            run_through(made, self._walk(file, 0, self.size), partly=self._elsewhere)
         else:
             with self._opened_again() as fd:
                 run_by_headers(made, fd, self.log_bytes)
@@ -522,10 +522,10 @@ _FIRST_STRETCH: Final = 1 << 20  # bytes, by which the size of batches is judged
 _LARGE_BATCH: Final = 32768  # from here on a read of a header costs less than the pages around it, however they lie
 
 
-def run_through(made: Recovered, walk: BatchWindows) -> None:
-    """Every byte, from the map."""
+def run_through(made: Recovered, walk: BatchWindows, *, partly: bool) -> None:
+    """Every byte, from the map. `partly`: only what a window has is there."""
     for log, limit in walk:
-        if not made.run(limit, -1, len(log)):
+        if not made.run(limit, -1, len(log) if partly else None):
             return
         walk.at = made.end_bytes
     if walk.at < walk.size:
