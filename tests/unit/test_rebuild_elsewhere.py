@@ -273,3 +273,22 @@ def test_files_that_are_no_index_files_are_told_once(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="skipped"), pytest.raises(BadMagicError) as refused:
         IndexService.open("memory://results/two/index")
     assert len(str(refused.value)) < 1000
+
+
+def test_two_runs_that_begin_at_once_never_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one begins, or is done, between the look at the output and the scratch."""
+    root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
+    sweep = elsewhere._sweep
+    for name, error in ((f"_mqindex-{'0' * 12}/owner", FileStateError), (MANIFEST, OutputExistsError)):
+
+        def late(place: Any, name: str = name) -> None:
+            sweep(place)
+            WAYS.put(f"{out}/{name}", b"of the other run")
+            WAYS.put(f"{out}/index/20231114221320000", b"of the other run")
+
+        with monkeypatch.context() as patched, pytest.raises(error):
+            patched.setattr(elsewhere, "_sweep", late)
+            rebuild(root, out)
+        assert sorted(WAYS.files(out)) == sorted([name, "index/20231114221320000"])
+        for one in WAYS.files(out):
+            WAYS.store.delete(f"results/one/{one}")

@@ -103,15 +103,36 @@ def scratch_of(out: Place) -> Iterator[Place]:
     """
     _sweep(out)
     scratch = _home(out) / f"{_prefix(out)}{os.urandom(6).hex()}"
+    alone = False
     try:
         with errors_of(scratch):
             scratch.storage.put((scratch / _OWNER).path, b"mqindex\n")
+        if not out.storage.renames:
+            _require_alone(out, scratch)
+        alone = True
         yield scratch
     except BaseException:
-        if out.storage.renames or _take_back(out):
+        if out.storage.renames or not alone or _take_back(out):
             _remove(scratch)
         raise
     _remove(scratch)
+
+
+def _require_alone(out: Place, scratch: Place) -> None:
+    """Of two runs that begin at one moment the later one sees both: they would copy over each other's files."""
+    names = out.entries()
+    if MANIFEST in names:
+        raise _made_meanwhile(out)
+    _require_quiet(out, [name for name in names if name.startswith(_SCRATCH) and name != scratch.name])
+
+
+def _require_quiet(out: Place, running: Sequence[str]) -> None:
+    for name in running:
+        if not _is_quiet(out / name):
+            raise FileStateError(
+                "another run may be writing there", path=out / name,
+                hint=f"choose another place, wait {_QUIET // 60} minutes if that run was killed, or remove {out}",
+            )  # fmt: skip
 
 
 def _take_back(out: Place) -> bool:
@@ -173,12 +194,7 @@ def require_new(out: Place, *, overwrite: bool) -> None:
     if MANIFEST in names or not running:
         what, hint = "the output exists and is not empty", "choose another place"
         raise OutputExistsError(what, path=out, hint=hint)
-    for name in running:
-        if not _is_quiet(out / name):
-            raise FileStateError(
-                "another run may be writing there", path=out / name,
-                hint=f"choose another place, wait {_QUIET // 60} minutes if that run was killed, or remove {out}",
-            )  # fmt: skip
+    _require_quiet(out, running)
     for name in _PARTS:  # copied by the killed run
         _remove(out / name)
 
