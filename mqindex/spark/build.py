@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqindex import rocketmq
 from mqindex.columns.keys import key_batch
 from mqindex.engines.publishing import publish_all
-from mqindex.engines.tasks import require_seen, run_one, scratch_in
+from mqindex.engines.tasks import require_seen, run_one, scratch_for
 from mqindex.engines.visibility import looking
 from mqindex.files import disk
 from mqindex.files.paths import absolute, parent_of
 from mqindex.files.results import output_place, staging
+from mqindex.files.results.elsewhere import workshop
 from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, RepairReport, Report, Value
 from mqindex.rocketmq import layout
@@ -84,6 +85,7 @@ def build_index(
     hash_slot_num: int = HASH_SLOT_NUM,
     index_num: int = INDEX_NUM,
     overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> RebuildReport:
     """Write the entries of a DataFrame, ordered by phy_offset, to `out/index/` as the broker would have put them.
 
@@ -93,8 +95,9 @@ def build_index(
         Columns `key` (or `topic` and `key`; without a topic each key is the whole `topic#key`), `phy_offset` and
         `store_timestamp` (integers; ms since the epoch), and optionally `seq`, an integer that orders entries of equal
         phy_offset. Without `seq` those keep the order of the partitions. Rows and partitions may come in any order.
-    out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
+    out : path or URL; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
     hash_slot_num, index_num : the geometry of the files
+    storage_options : of a URL, as of `mqindex.rocketmq.rebuild`
 
     Returns
     -------
@@ -111,7 +114,8 @@ def build_index(
 
     Notes
     -----
-    `out` appears by one rename, complete and on the disk, or not at all. A DataFrame without rows gives one empty file.
+    `out` appears by one rename, complete and on the disk, or not at all; in an object store its files are copied to
+    their names, and `mqindex.json`, which lists them, comes last. A DataFrame without rows gives one empty file.
     Source: RocketMQ 4.9.3 `IndexService.buildIndex`, `IndexFile.putKey`.
 
     Examples
@@ -125,11 +129,11 @@ def build_index(
     hash_slot_num, index_num = layout.whole_geometry(hash_slot_num, index_num)
     if not callable(getattr(df, "mapInArrow", None)):
         raise TypeError(f"df: expected a DataFrame of Spark, got {type(df).__name__}")
-    engine, place = SparkEngine(df.sparkSession), absolute(given(out, "out"))
+    engine, place = SparkEngine(df.sparkSession), absolute(given(out, "out", storage_options))
     entries = _entry_columns(df)
     asked = require_seen(engine, [parent_of(place)])
     run_one(asked, _begin, (place, overwrite), "check the place")
-    with scratch_in(asked, parent_of(place)) as (seeing, scratch):
+    with scratch_for(asked, place) as (seeing, scratch):
         sort = looking(seeing, _sorter(scratch, with_seq="seq" in entries.columns))
         runs = [run for runs in engine.map_partitions(entries, sort, name="sort the entries") for run in runs]
         parts = assign_sorted(runs, out=scratch, hash_slot_num=hash_slot_num, index_num=index_num)
@@ -142,7 +146,8 @@ def build_index(
             unit="entry",
         )
         files = [file for file, _ in built]
-        published = publish_all(seeing, _publication(scratch, files, place, overwrite))
+        about = (("hash_slot_num", hash_slot_num), ("index_num", index_num))
+        published = publish_all(seeing, _publication(scratch, files, place, overwrite, about))
     report = RebuildReport(place, out_files=published.paths, backup=published.backup, files=len(files))
     report.settings["geometry"] = Value((hash_slot_num, index_num), "given")
     report.entries = sum(file.entries for file in files)
@@ -175,12 +180,13 @@ def _entry_columns(df: DataFrame) -> DataFrame:
 
 def _sorter(scratch: str, *, with_seq: bool) -> Callable[[int, Iterator[pa.RecordBatch]], list[SortedRun]]:
     def sort(_: int, batches: Iterator[pa.RecordBatch]) -> list[SortedRun]:
-        writer = SortedRunWriter(scratch, with_seq=with_seq)
-        for batch in batches:
-            hashes = key_batch(index_keys(batch)).hashes()
-            phys, times = int64_column(batch, "phy_offset"), int64_column(batch, "store_timestamp")
-            writer.add(hashes, phys, times, int64_column(batch, "seq") if with_seq else None)
-        return writer.finish()
+        with workshop(scratch) as home:
+            writer = SortedRunWriter(home, with_seq=with_seq)
+            for batch in batches:
+                hashes = key_batch(index_keys(batch)).hashes()
+                phys, times = int64_column(batch, "phy_offset"), int64_column(batch, "store_timestamp")
+                writer.add(hashes, phys, times, int64_column(batch, "seq") if with_seq else None)
+            return [run.delivered(scratch) for run in writer.finish()]
 
     return sort
 
@@ -201,11 +207,14 @@ def _needed(parts: Sequence[SortedPart]) -> int:
     return files + entries * layout.RUN_ENTRY_SIZE
 
 
-def _publication(scratch: str, files: Sequence[Built], out: str, overwrite: bool) -> Publication:
+def _publication(
+    scratch: str, files: Sequence[Built], out: str, overwrite: bool, about: tuple[tuple[str, Any], ...]
+) -> Publication:
     return Publication(
         scratch=scratch,
         out=out,
-        aside=f"{out}.backup-{staging.backup_name()}" if overwrite else None,
+        aside=out + f".backup-{staging.backup_name()}" if overwrite else None,
         moves=tuple(index_moves(files)),
         directories=("index",),
+        about=about,
     )

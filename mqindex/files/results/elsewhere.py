@@ -242,6 +242,42 @@ def _put_list(out: Place, text: bytes) -> None:
         return
 
 
+def publish_once(built: Mapping[str, str], out: Place, about: dict[str, Any]) -> None:
+    """Let files of this machine appear at `out`, `built` by the names they get: attempts at a task do so with the same.
+
+    `OutputExistsError` where something else is there.
+    """
+    made = {name: (os.path.getsize(path), _checksum(path)) for name, path in built.items()}
+    names = _names_in(out)
+    if not names or (MANIFEST not in names and any(name.startswith(_SCRATCH) for name in names)):
+        with scratch_of(out) as scratch, contextlib.suppress(OutputExistsError):
+            publish(scratch, out, [(deliver(path, scratch), name) for name, path in built.items()], None, about)
+            for name in _names_in(out):  # other attempts at the same
+                if name.startswith(_SCRATCH):
+                    _remove(out / name)
+            return
+    homes = {name.rpartition("/")[0] for name in made}
+    there = [f"{home}/{name}" for home in homes for name in _names_in(_inside(out, home))]
+    if sorted(there) != sorted(made) or any(_seen(_inside(out, name)) != made[name] for name in made):
+        what, hint = "the output exists and holds something else", "choose another place"
+        raise OutputExistsError(what, path=out, hint=hint)
+
+
+def _names_in(place: Place) -> list[str]:
+    try:
+        return list(place.entries())
+    except FileNotFoundError:
+        return []
+
+
+def _seen(place: Place) -> tuple[int, int]:
+    """The size and checksum of a file."""
+    size, crc = place.stat().size, 0
+    for start in range(0, size, _BLOCK):
+        crc = crc32c(place.read(start, min(start + _BLOCK, size)), crc)
+    return size, crc
+
+
 def _delivered(move: tuple[str, str]) -> list[tuple[Place, str]]:
     """The files that a task delivered as one path: where each is in the scratch, and where it goes."""
     source, name = move

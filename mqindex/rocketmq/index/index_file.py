@@ -25,7 +25,7 @@ from mqindex.errors import path_of, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.paths import parent_of
-from mqindex.files.places.place import Place, place_of, require_here
+from mqindex.files.places.place import Place, given_path, require_here
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.opening import map_file
 from mqindex.rocketmq import layout
@@ -196,7 +196,7 @@ class IndexFile(SingleCalls, Closable):
         """
         require_switch("writable", writable)
         given = layout.given_geometry(hash_slot_num, index_num, least=1)
-        where = place_of(path_of("path", path), storage_options)
+        where = given_path("path", path, storage_options)
         if isinstance(where, Place):
             if writable:
                 require_here(where)

@@ -19,12 +19,12 @@ from mqindex.columns.hits import Hits
 from mqindex.columns.keys import index_key, key_batch
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import int64s, times
-from mqindex.errors import ClosedFileError, ReadOnlyFileError, path_of, require_switch
+from mqindex.errors import ClosedFileError, ReadOnlyFileError, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import base_name, join, size_of
-from mqindex.files.places.place import Place, place_of, require_here
+from mqindex.files.places.place import Place, given_path, require_here
 from mqindex.rocketmq import kinds, layout, store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile, asked_hashes
@@ -139,7 +139,7 @@ class IndexService(Closable):
         creates is empty for a moment.
         """
         require_switch("writable", writable)
-        where = place_of(path_of("directory", directory), storage_options)
+        where = given_path("directory", directory, storage_options)
         given = layout.given_geometry(hash_slot_num, index_num)
         if isinstance(where, Place):
             if writable:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.files import disk
+from mqindex.files.few_threads import of_each
+from mqindex.files.places.paged_file import PagedFile
+from mqindex.files.places.place import Place
+from mqindex.files.places.remote_file import AT_ONCE
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.results.elsewhere import deliver, workshop
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY
 from mqindex.rocketmq.pipeline import stages
 from mqindex.rocketmq.pipeline.stages import Built, Part, Slice
@@ -38,6 +44,11 @@ class SortedRun:
     path: str
     seq_path: str | None
     entries: int
+
+    def delivered(self, directory: str) -> SortedRun:
+        """The same in `directory`, brought there from a workshop."""
+        seqs = None if self.seq_path is None else deliver(self.seq_path, directory)
+        return SortedRun(deliver(self.path, directory), seqs, self.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,57 +126,118 @@ def assign_sorted(runs: Sequence[SortedRun], *, out: str, hash_slot_num: int, in
 
 def build_sorted(part: SortedPart) -> tuple[Built, int]:
     """Merge a part's entries and build its index file; also returns how many phy_offsets begin in it."""
-    path = disk.temporary(part.out, "merged")
     seed, before, offsets = None, None, 0
-    try:
-        with _Runs(part.runs) as runs, disk.new_file(path) as fd:
-            if part.start:
-                ((*_, phy, time),) = runs.merged(part.start - 1, part.start).tolist()
-                seed, before = (phy, time), phy
-            for start in range(part.start, part.stop, CHUNK):
-                entries = runs.merged(start, min(start + CHUNK, part.stop))
-                disk.write_all(fd, stages.as_bytes(entries))
-                phys = entries["phy_offset"]
-                offsets += int(np.count_nonzero(np.diff(phys))) + (before is None or before != int(phys[0]))
-                before = int(phys[-1])
-        slices = (Slice(path, 0, part.stop - part.start),) if part.stop > part.start else ()
-        return stages.build(Part(part.out, part.hash_slot_num, part.index_num, slices, seed)), offsets
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            disk.remove(path)
+    with workshop(part.out) as home:
+        path = disk.temporary(home, "merged")
+        try:
+            with _Runs(part.runs) as runs, disk.new_file(path) as fd:
+                if part.start:
+                    ((*_, phy, time),) = runs.merged(part.start - 1, part.start).tolist()
+                    seed, before = (phy, time), phy
+                for start in range(part.start, part.stop, CHUNK):
+                    entries = runs.merged(start, min(start + CHUNK, part.stop))
+                    disk.write_all(fd, stages.as_bytes(entries))
+                    phys = entries["phy_offset"]
+                    offsets += int(np.count_nonzero(np.diff(phys))) + (before is None or before != int(phys[0]))
+                    before = int(phys[-1])
+            slices = (Slice(path, 0, part.stop - part.start),) if part.stop > part.start else ()
+            return stages.build(Part(part.out, part.hash_slot_num, part.index_num, slices, seed)), offsets
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                disk.remove(path)
 
 
-def _mapped(file: MappedFile, of: Any) -> npt.NDArray[Any]:
-    return np.frombuffer(memoryview(file.map), of)
+class _Table:
+    """The records of a file of a run: `keys(field)` for a bisection, and stretches of them."""
+
+    def __init__(self, path: str, of: npt.DTypeLike) -> None:
+        self._file, self._of = MappedFile.open(path), np.dtype(of)
+        self._records = np.frombuffer(memoryview(self._file.map), self._of)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def keys(self, name: str | None) -> Any:
+        """One field of all records; None: the records themselves."""
+        return self._records if name is None else self._records[name]
+
+    def stretch(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """The records [start, stop)."""
+        return self._records[start:stop]
+
+    def close(self, *, check: bool) -> None:
+        """Close the file; `check`: it must have been whole until now."""
+        del self._records  # the map closes when nothing refers to it
+        try:
+            if check:
+                self._file.check()
+        finally:
+            self._file.close()
+
+
+class _TableElsewhere:
+    """The same of a file elsewhere: a bisection reads pages, a stretch is read by itself and not kept."""
+
+    def __init__(self, place: Place, of: npt.DTypeLike) -> None:
+        self._place, self._of, self._file = place, np.dtype(of), PagedFile(place)
+
+    def __len__(self) -> int:
+        return self._file.size // self._of.itemsize
+
+    def __getitem__(self, i: int) -> Any:
+        at = i * self._of.itemsize
+        return np.frombuffer(self._file.read(at, at + self._of.itemsize), self._of)[0]
+
+    def keys(self, name: str | None) -> Any:
+        return self if name is None else _Field(self, name)
+
+    def stretch(self, start: int, stop: int) -> npt.NDArray[Any]:
+        size = self._of.itemsize
+        return np.frombuffer(self._place.read(start * size, stop * size) if stop > start else b"", self._of)
+
+    def close(self, *, check: bool) -> None:
+        self._file.close()
+
+
+class _Field:
+    """One field of records elsewhere."""
+
+    def __init__(self, records: _TableElsewhere, name: str) -> None:
+        self._records, self._name = records, name
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, i: int) -> Any:
+        return self._records[i][self._name]
+
+
+def _table(path: str, of: npt.DTypeLike) -> _Table | _TableElsewhere:
+    return _TableElsewhere(path, of) if isinstance(path, Place) else _Table(path, of)
 
 
 class _Runs:
     """The sort keys and entries of open runs, and where the merged sequence cuts them."""
 
     def __init__(self, runs: Sequence[SortedRun]) -> None:
-        self._files = [MappedFile.open(run.path) for run in runs]
-        self._seq_files = [MappedFile.open(run.seq_path) for run in runs if run.seq_path is not None]
-        self.entries = [_mapped(file, RUN_ENTRY) for file in self._files]
-        self.phys: list[Any] = [entries["phy_offset"] for entries in self.entries]
-        self.seqs: list[Any] | None = [
-            np.frombuffer(memoryview(file.map), np.int64) for file in self._seq_files
-        ] or None
+        self._entries = of_each(lambda run: _table(run.path, RUN_ENTRY), runs, AT_ONCE)
+        paths = [run.seq_path for run in runs if run.seq_path is not None]
+        self._seqs = of_each(lambda path: _table(path, np.int64), paths, AT_ONCE)
+        self._keys = [[table.keys("phy_offset") for table in self._entries]]
+        if self._seqs:
+            self._keys.append([table.keys(None) for table in self._seqs])
         self._cut = (0, [0] * len(runs))
 
     def merged(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Entries [start, stop) of the merged sequence; `start` must not go back."""
         begins, ends = self._cut_at(start), self._cut_at(stop)
-        pieces = [slice(begin, end) for begin, end in zip(begins, ends, strict=True)]
-        entries = np.concatenate([run[piece] for run, piece in zip(self.entries, pieces, strict=True)])
-        if self.seqs is None:
-            return _sorted(entries, None)[0]
-        return _sorted(entries, np.concatenate([run[piece] for run, piece in zip(self.seqs, pieces, strict=True)]))[0]
+        seqs = _joined(self._seqs, begins, ends) if self._seqs else None
+        return _sorted(_joined(self._entries, begins, ends), seqs)[0]
 
     def _cut_at(self, position: int) -> list[int]:
         """How many entries of each run are among the first `position` of all."""
         done, lows = self._cut
-        highs = [len(run) for run in self.entries]
-        cut = _cut([self.phys] if self.seqs is None else [self.phys, self.seqs], lows, highs, position - done)
+        cut = _cut(self._keys, lows, list(map(len, self._entries)), position - done)
         self._cut = position, cut
         return cut
 
@@ -173,15 +245,15 @@ class _Runs:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        self.entries, self.phys, self.seqs = [], [], None  # the maps close when nothing refers to them
-        files = (*self._files, *self._seq_files)
-        try:
-            for file in files:
-                if kind is None:
-                    file.check()
-        finally:
-            for file in files:
-                file.close()
+        self._keys = []
+        with ExitStack() as stack:
+            for table in (*self._entries, *self._seqs):
+                stack.callback(table.close, check=kind is None)
+
+
+def _joined(tables: Sequence[_Table | _TableElsewhere], begins: list[int], ends: list[int]) -> npt.NDArray[Any]:
+    pieces = list(zip(tables, begins, ends, strict=True))
+    return np.concatenate(of_each(lambda one: one[0].stretch(one[1], one[2]), pieces, AT_ONCE))
 
 
 def _cut(keys: Sequence[Sequence[Any]], lows: list[int], highs: list[int], count: int) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import filecmp
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +15,11 @@ from mqindex.engines.visibility import looking, nothing
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
 from mqindex.files.paths import absolute, join, list_names, parent_of
+from mqindex.files.places.place import Place
 from mqindex.files.results import staging
+from mqindex.files.results.elsewhere import publish_once, workshop
 from mqindex.rocketmq import IndexService, layout
+from mqindex.rocketmq.index.names import names_between
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.spark.engine import SparkEngine
 from mqindex.spark.functions.rocketmq import Lookup
@@ -36,6 +39,7 @@ def select_partition(
     end: int = MAX_TIMESTAMP,
     hash_slot_num: int | None = None,
     index_num: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> PartitionFunction:
     """A function over the keys of a partition: each key with its physical offsets, newest first.
 
@@ -57,7 +61,7 @@ def select_partition(
     >>> keys.rdd.mapPartitions(look_up).count()
     1
     """
-    lookup = Lookup(index_dir, topic, max_num, begin, end, hash_slot_num, index_num)
+    lookup = Lookup(index_dir, topic, max_num, begin, end, hash_slot_num, index_num, storage_options)
 
     def select(elements: Iterator[Any]) -> Iterator[Any]:
         columnar, batches = as_batches(elements, ("key",))
@@ -68,7 +72,13 @@ def select_partition(
     return select
 
 
-def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_num: int) -> PartitionFunction:
+def build_partition(
+    out: str | os.PathLike[str],
+    *,
+    hash_slot_num: int,
+    index_num: int,
+    storage_options: Mapping[str, Any] | None = None,
+) -> PartitionFunction:
     """A function over the entries of a partition: they become index files of their own in `out/part-<n>/index/`.
 
     It takes record batches or rows with `key` (or `topic` and `key`), `phy_offset` and `store_timestamp`, puts them in
@@ -78,8 +88,9 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
 
     Parameters
     ----------
-    out : path that every worker sees; on a cluster, all of them are asked at once whether they do
+    out : path that every worker sees; on a cluster, all of them are asked at once whether they do; or a URL
     hash_slot_num, index_num : int, the geometry of the files
+    storage_options : of a URL, as of `mqindex.rocketmq.rebuild`
 
     Raises
     ------
@@ -91,8 +102,9 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
 
     Notes
     -----
-    `part-<n>` appears by one rename. A second attempt that builds the same bytes keeps the first one's files; other
-    content there is an `OutputExistsError`. Source: RocketMQ 4.9.3, `IndexService.putKey`.
+    `part-<n>` appears by one rename; in an object store its `mqindex.json`, which lists the files, comes last. A second
+    attempt that builds the same bytes keeps the first one's files; other content there is an `OutputExistsError`.
+    Source: RocketMQ 4.9.3, `IndexService.putKey`.
 
     Examples
     --------
@@ -103,7 +115,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
     [Row(entries=2)]
     """
     slots, entries = layout.whole_geometry(hash_slot_num, index_num)
-    where = absolute(given(out, "out"))
+    where = absolute(given(out, "out", storage_options))
     look = _look_for(where)
 
     def build(elements: Iterator[Any]) -> Iterator[Any]:
@@ -124,7 +136,7 @@ def build_partition(out: str | os.PathLike[str], *, hash_slot_num: int, index_nu
 def _look_for(out: str) -> Callable[[], None]:
     """What a task calls first: its machine must see `out`. On a cluster it is made, and each machine asked, now."""
     spark = active_session()
-    if spark is None or is_local(spark):
+    if isinstance(out, Place) or spark is None or is_local(spark):
         return nothing
     engine = SparkEngine(spark)
     run_one(require_seen(engine, [parent_of(out)]), disk.make_directories, out, "make the output's directory")
@@ -135,8 +147,9 @@ def _look_for(out: str) -> Callable[[], None]:
 
 def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_num: int, index_num: int) -> list[int]:
     """Build in a scratch and publish as `target`; the entries of each file."""
-    disk.make_directories(out)
-    with staging.scratch(out) as scratch:
+    if not isinstance(out, Place):
+        disk.make_directories(out)
+    with workshop(out) if isinstance(out, Place) else staging.scratch(out) as scratch:
         aside = join(scratch, "part")
         index = join(aside, "index")
         with IndexService.open(index, hash_slot_num=hash_slot_num, index_num=index_num, writable=True) as service:
@@ -144,11 +157,15 @@ def _build(batches: Iterator[pa.RecordBatch], out: str, target: str, hash_slot_n
                 phys, times = int64_column(batch, "phy_offset"), int64_column(batch, "store_timestamp")
                 service.build_index(None, index_keys(batch), phys, times)
             service.flush()
-            entries = [file.header.index_count - 1 for file in service.files]
-        if entries:
+            files = [(file.path, file.header) for file in service.files]
+        if files and isinstance(target, Place):
+            names = names_between(None, None, [header.begin_timestamp for _, header in files])  # in each attempt alike
+            built = {f"index/{name}": path for name, (path, _) in zip(names, files, strict=True)}
+            publish_once(built, target, {"hash_slot_num": hash_slot_num, "index_num": index_num})
+        elif files:
             disk.sync_tree(aside)
             _appear(aside, target)
-    return entries
+    return [header.index_count - 1 for _, header in files]
 
 
 def _appear(aside: str, target: str) -> None:
