@@ -1,8 +1,8 @@
 """mqindex on PySpark 4.0 and newer, classic sessions and Spark Connect: an engine, data sources, column functions.
 
 `rebuild`, `repair` and `verify` are those of RocketMQ's stores; for Kafka's partitions call
-`mqindex.kafka.rebuild(..., engine=SparkEngine(spark))`. Every path must be visible to all workers, and means what the
-workers see there.
+`mqindex.kafka.rebuild(..., engine=SparkEngine(spark))`. A path is a URL, as `s3://bucket/store` or `hdfs://host/store`,
+with `storage_options`; or it must be visible to all workers, and means what they see there.
 
 >>> import os
 >>> from pyspark.sql import SparkSession

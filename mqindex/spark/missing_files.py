@@ -11,8 +11,10 @@ import os
 import socket
 
 from mqindex.engines.visibility import unseen
+from mqindex.errors import FileStateError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, list_names, parent_of
+from mqindex.files.places.place import Place
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,6 +36,8 @@ def left_out(path: str, root: str, ending: str = "") -> None:
 
 
 def require_seen(path: str, seen: bool) -> None:
-    """An error that names the worker, unless it sees what the plan has seen."""
+    """An error that names the worker, unless it sees what the plan has seen. Elsewhere all see the same."""
+    if not seen and isinstance(path, Place):
+        raise FileStateError("it is gone, or not as it was when the read was planned", path=path, hint="read it again")
     if not seen:
         raise unseen(socket.gethostname(), path)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 from urllib.parse import unquote
@@ -15,6 +16,7 @@ from mqindex.errors import path_of
 from mqindex.files.paths import absolute
 from mqindex.files.places.place import STORAGES, Place, place_of
 
+STORAGE_OPTIONS = "storageOptions"
 _PATHS = ("path", "paths")  # what `load()` gives
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
@@ -48,7 +50,17 @@ class SourceOptions:
         paths = json.loads(self._given["paths"]) if "paths" in self else [self._given.get("path", "")]
         if not paths or not all(paths):
             raise ValueError('path: expected a directory, as in .load("/data/store"), got none')
-        return [absolute(given(path)) for path in paths]
+        return [absolute(given(path, "path", self._storage_options())) for path in paths]
+
+    def _storage_options(self) -> dict[str, Any] | None:
+        """Those of paths that are URLs; no word of them is in an error."""
+        text = self.text(STORAGE_OPTIONS)
+        if text is None:
+            return None
+        with suppress(ValueError):
+            if isinstance(found := json.loads(text), dict):
+                return found
+        raise ValueError(f'{STORAGE_OPTIONS}: expected a JSON object, as {{"region": "eu-west-1"}}')
 
     def text(self, name: str) -> str | None:
         """An option as it is."""

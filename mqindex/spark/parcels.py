@@ -51,7 +51,7 @@ class Parcels:
 
 def parcels_of(paths: Iterable[str]) -> Parcels:
     """For values that have places in them, all of the storages of these."""
-    return Parcels(dict.fromkeys(path.storage for path in paths if isinstance(path, Place)))
+    return Parcels(dict.fromkeys(path.storage for path in paths if isinstance(path, Place)), grows=False)
 
 
 @functools.lru_cache(_JOBS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,14 +22,18 @@ if TYPE_CHECKING:
 OPEN_PARTITIONS = 8
 
 
-def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column | str], Column]:
+def offset_for_timestamp(
+    directory: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+) -> Callable[[Column | str], Column]:
     """A column function: the offset of the first record at each time or later, as the broker's offsets-for-times.
 
     The result is `bigint`; null where there is no such record, and for a null.
 
     Parameters
     ----------
-    directory : path of a partition's directory that every worker sees; the column holds ms since the epoch (bigint)
+    directory : path of a partition's directory that every worker sees, or a URL; the column holds ms since the epoch
+        (bigint)
+    storage_options : of a URL, as of `mqindex.rocketmq.rebuild`
 
     Raises
     ------
@@ -47,7 +51,7 @@ def offset_for_timestamp(directory: str | os.PathLike[str]) -> Callable[[Column 
     >>> [row.offset for row in times.select(offsets("ms").alias("offset")).collect()]
     [628, None]
     """
-    place = absolute(given(directory, "directory"))
+    place = absolute(given(directory, "directory", storage_options))
 
     def find(timestamps: pa.Array) -> pa.Array:
         return _offsets(place, timestamps)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,9 @@ from mqindex.columns.keys import text_of
 from mqindex.columns.limits import whole_count, whole_number_from
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import absolute
+from mqindex.files.places.place import Place
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.kinds import index_paths
+from mqindex.rocketmq.kinds import index_paths, number_of
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.spark.functions.column_functions import by_value, column_function, files_state, register_function
@@ -47,6 +48,7 @@ def select_phy_offset(
     end: int = MAX_TIMESTAMP,
     hash_slot_num: int | None = None,
     index_num: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Callable[[Column | str], Column]:
     """A column function: the physical offsets of each key, newest first, as the broker's query over all files.
 
@@ -54,10 +56,11 @@ def select_phy_offset(
 
     Parameters
     ----------
-    index_dir : path of a store, or of its directory of index files, that every worker sees
+    index_dir : path of a store, or of its directory of index files, that every worker sees; or a URL
     topic : str or None; None: each key is the whole `topic#key`
     max_num, begin, end : as of `mqindex.rocketmq.IndexService.query_offset`, times in ms since the epoch
     hash_slot_num, index_num : int or None; None: inferred from the files
+    storage_options : of a URL, as of `mqindex.rocketmq.rebuild`
 
     Raises
     ------
@@ -77,7 +80,7 @@ def select_phy_offset(
     [[125657, 125657, 124833, 121465, 114877], []]
     >>> df.select("key", offsets("key").alias("phy_offsets"))  # doctest: +SKIP
     """
-    lookup = Lookup(index_dir, topic, max_num, begin, end, hash_slot_num, index_num)
+    lookup = Lookup(index_dir, topic, max_num, begin, end, hash_slot_num, index_num, storage_options)
 
     def select(keys: pa.Array) -> pa.Array:
         return lookup(keys)
@@ -157,26 +160,44 @@ class Lookup:
         end: int = MAX_TIMESTAMP,
         hash_slot_num: int | None = None,
         index_num: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
         *,
         how: str = BY_ARGUMENTS,
     ) -> None:
         self.how = how
-        self.index_dir = absolute(given(index_dir, "index_dir"))  # a worker may have another directory
+        self.index_dir = absolute(given(index_dir, "index_dir", storage_options))  # a worker may have another directory
         self.geometry = layout.given_geometry(hash_slot_num, index_num)
-        self.has_files = _has_files(self.index_dir)
+        self.has_files = not isinstance(self.index_dir, Place) and _has_files(self.index_dir)
         self.topic = None if topic is None else text_of("topic", topic)
         first, last = period(begin, end)
         self.limits = {"max_num": whole_count("max_num", max_num), "begin": first, "end": last}
 
     def __call__(self, keys: pa.Array) -> pa.Array:
         keys = _texts(keys)
-        home = index_directory(self.index_dir)
-        paths = index_paths(home)
-        require_seen(home, bool(paths) or not self.has_files)  # a broker never deletes the newest file
+        home, state = _state(self.index_dir)
+        require_seen(home, bool(state) or not self.has_files)  # a broker never deletes the newest file
         with geometry_named(self.how):
-            service = _opened(home, *self.geometry, files_state(paths))
+            service = _opened(home, *self.geometry, state)
         hits = service.query_offsets(self.topic, keys.drop_null() if keys.null_count else keys, **self.limits)
         return pa.array(hits).cast(_OFFSETS) if not keys.null_count else _spread(hits, keys)
+
+
+def _state(index_dir: str) -> tuple[str, tuple[Any, ...]]:
+    """The directory of index files, and a value that changes with them; elsewhere it is of one listing."""
+    if not isinstance(index_dir, Place):
+        home = index_directory(index_dir)
+        return home, files_state(index_paths(home))
+    storage: Any = index_dir.storage
+    place = _home_elsewhere(index_dir, storage)
+    files = [one for one in place.entries().items() if number_of(one[0]) is not None]
+    return place, (storage, *files) if files else ()
+
+
+@functools.lru_cache(maxsize=OPEN_DIRECTORIES)
+def _home_elsewhere(index_dir: str, _: Any) -> Place:
+    home = index_directory(index_dir)
+    assert isinstance(home, Place)
+    return home
 
 
 def _has_files(index_dir: str) -> bool:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from mqindex.files.places.place import require_here
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.log_files import LogFile, holes
@@ -58,7 +59,10 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         given = SourceOptions(options)
         _refuse(given)
-        self.directories = log_directories(given.paths())
+        paths = given.paths()
+        for path in paths:
+            require_here(path, "only a log of this machine is followed")
+        self.directories = log_directories(paths)
         self.schema = arrow_schema(schema, COLUMNS)
         self.check_crc = given.boolean("checkCrc")
         self.start = given.integer("startOffset", 0)

@@ -16,7 +16,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqindex.files.paths import real_path
-from mqindex.spark.options import SourceOptions
+from mqindex.files.places.place import Place
+from mqindex.spark.options import STORAGE_OPTIONS, SourceOptions
+from mqindex.spark.parcels import parcels_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -40,7 +42,7 @@ class FileSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        SourceOptions(options).require(self.OPTIONS, self.name())
+        SourceOptions(options).require((*self.OPTIONS, STORAGE_OPTIONS), self.name())
 
     @classmethod
     def name(cls) -> str:
@@ -68,13 +70,17 @@ class RangeReader(DataSourceReader):
         self.options = SourceOptions(options)
         self.paths = self.options.paths()
         self.schema = arrow_schema(schema, columns)
+        self.parcels = parcels_of(self.paths)
 
     def partitions(self) -> list[Any]:
         """See `DataSourceReader.partitions`."""
-        return list(self.plan())
+        elsewhere = any(isinstance(path, Place) for path in self.paths)
+        return [Packed(self.parcels.pack(one)) if elsewhere else one for one in self.plan()]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """See `DataSourceReader.read`."""
+        if isinstance(partition, Packed):
+            partition = self.parcels.unpack(partition.data)
         if type(partition) is not InputPartition:  # Spark makes one partition of no partition
             yield from record_batches(self.tables(partition), self.schema)
 
@@ -96,6 +102,13 @@ class RangeReader(DataSourceReader):
     @abstractmethod
     def tables(self, partition: Any) -> Iterator[pa.Table]:
         """The columns of a range, in tables of any size."""
+
+
+@dataclass
+class Packed(InputPartition):
+    """A partition with places: Spark pickles each by itself, and their storages came with the reader."""
+
+    data: bytes
 
 
 @dataclass

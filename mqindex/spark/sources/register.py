@@ -31,9 +31,10 @@ def register(spark: SparkSession) -> None:
     - `kafka_index`: entries of Kafka's index files, of log dirs, partitions or one file. Option `index`: `offset`,
       `time` or `transaction`.
 
-    A path may be a `file://` URL. Errors are: a path of something else, two paths that lead to one file, a commit log
-    without messages where the index or queues have entries for some, and an option that a source does not have. Another
-    part of a store that is empty has no rows.
+    A path may be a URL; `storageOptions`, a JSON object, are its `storage_options`. Only a log of this machine is a
+    stream. Errors are: a path of something else, two paths that lead to one file, a commit log without messages where
+    the index or queues have entries for some, and an option that a source does not have. Another part of a store that
+    is empty has no rows.
 
     SQL functions: `key_hash(key)`, `hash_slot(key, n)` and `select_phy_offset(index_dir, key)`, where a key is the
     whole `topic#key`; `offset_for_timestamp(directory, timestamp)` of a Kafka partition.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -130,3 +131,119 @@ def test_attempts_that_do_not_count_leave_nothing(
         there = isolated_cluster.run(rebuilt_disturbed, url, f"{server.url}/{out}", server.options)
     require_same(server, out, tmp_path / "here", there)
     assert set(server.files("disturbed/basic-trace")) == {"kill_executor", "straggle"}
+
+
+def entries_of(spark: Any, parts: int) -> Any:
+    """Some entries, in no order, in several partitions."""
+    rows = [(f"T#k{n}", n * 7919 % 1000, 1_700_000_000_000 + n, n) for n in range(500)]
+    return spark.createDataFrame(rows, "key string, phy_offset bigint, store_timestamp bigint, seq int").repartition(
+        parts, "key"
+    )
+
+
+def index_built(spark: Any, out: str, options: dict[str, Any] | None) -> Any:
+    import mqindex.spark
+
+    frame = entries_of(spark, 3)
+    return mqindex.spark.build_index(frame, out, hash_slot_num=50, index_num=201, storage_options=options)
+
+
+def parts_built(spark: Any, out: str, options: dict[str, Any] | None, more: int = 0) -> list[tuple[str, int]]:
+    import mqindex.spark
+
+    build = mqindex.spark.build_partition(out, hash_slot_num=50, index_num=101, storage_options=options)
+    frame = (
+        entries_of(spark, 3)
+        .sortWithinPartitions("seq")
+        .selectExpr("key", f"phy_offset + {more} AS phy_offset", "store_timestamp")
+    )
+    return [tuple(row) for row in frame.mapInArrow(build, "path string, entries bigint").collect()]
+
+
+def parts_refused(spark: Any, out: str, options: dict[str, Any]) -> str:
+    with pytest.raises(Exception, match="OutputExistsError") as refused:
+        parts_built(spark, out, options, 1)
+    return str(refused.value)
+
+
+def test_a_data_frame_becomes_an_index_there(server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path) -> None:
+    hashes = {n: rocketmq.key_hash(f"T#k{n}") for n in range(500)}
+    order = sorted(range(500), key=lambda n: (n * 7919 % 1000, n))
+    there = isolated_cluster.run(index_built, f"{server.url}/frames/index", server.options)
+    require_index(server, "frames/index", there)
+    with rocketmq.IndexService.open(
+        f"{server.url}/frames/index/index", hash_slot_num=50, index_num=201, storage_options=server.options
+    ) as service:
+        found = [entry for file in service.files for entry in file.entries()["key_hash"].tolist()]
+    assert found == [hashes[n] for n in order]
+
+
+def require_index(server: Server, out: str, report: Any) -> None:
+    found = server.files(out)
+    found.pop("mqindex.json", None)
+    assert sorted(report.out_files) == sorted(f"{server.url}/{out}/{name}" for name in found)
+    assert (report.files, report.entries) == (3, 500)
+
+
+def test_partitions_become_indexes_there(server: Server, isolated_cluster: IsolatedCluster) -> None:
+    out = f"{server.url}/frames/parts"
+    built = isolated_cluster.run(parts_built, out, server.options)
+    files = server.files("frames/parts")
+    assert sum(entries for _, entries in built) == 500
+    assert {path for path, _ in built} == {f"{out}/{name}" for name in files if not name.endswith(".json")}
+    assert {path.removeprefix(f"{out}/").partition("/")[0] for path, _ in built} == {f"part-{n}" for n in range(3)}
+    assert isolated_cluster.run(parts_built, out, server.options) == built  # as a second attempt
+    assert server.files("frames/parts") == files
+    said = isolated_cluster.run(parts_refused, out, server.options)
+    assert "the output exists and holds something else" in said
+    assert CREDENTIAL not in said
+    assert server.files("frames/parts") == files
+
+
+def rows_there(spark: Any, url: str, options: dict[str, Any], geometry: tuple[int, int]) -> tuple[list[int], str]:
+    """Of each source a checksum of all rows, and how Spark shows the reads."""
+    from pyspark.sql import functions as F
+
+    import mqindex.spark
+
+    mqindex.spark.register(spark)
+    sums, shown = [], ""
+    for source, column in (
+        ("rocketmq_commitlog", "phy_offset"), ("rocketmq_consumequeue", "phy_offset"), ("rocketmq_index", "key_hash"),
+    ):  # fmt: skip
+        reader = spark.read.format(source).option("storageOptions", json.dumps(options))
+        if source == "rocketmq_index":
+            reader = reader.option("hashSlotNum", geometry[0]).option("indexNum", geometry[1])
+        frame = reader.load(url).selectExpr(f"sum({column}) AS total")
+        plan = frame._jdf.queryExecution()
+        shown += (
+            plan.toString()
+            + plan.logical().toString()
+            + plan.explainString(spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted"))
+        )
+        sums.append(frame.first().total)
+    find = mqindex.spark.select_phy_offset(
+        url, topic="BBTopic", hash_slot_num=geometry[0], index_num=geometry[1], storage_options=options
+    )
+    found = spark.range(0, 20, 1, 2).select(find(F.concat(F.lit("user-"), "id")).alias("found"))
+    shown += found._jdf.queryExecution().toString()
+    sums.append(sum(sum(row.found) for row in found.collect()))
+    return sums, shown
+
+
+def test_the_sources_read_there(server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path) -> None:
+    root, geometry = case("basic-493").unpack(tmp_path), case("basic-493").geometry
+    url = server.upload(root, "sources/basic")
+    sums, shown = isolated_cluster.run(rows_there, url, server.options, geometry)
+    with rocketmq.CommitLog.open(root / "commitlog") as log:
+        offsets = [int(at) for batch in log.scan() for at in batch["phy_offset"]]
+    with rocketmq.IndexService.open(root / "index", hash_slot_num=geometry[0], index_num=geometry[1]) as service:
+        hashes = [int(one) for file in service.files for one in file.entries()["key_hash"]]
+        hits = service.query_offsets("BBTopic", [f"user-{n}" for n in range(20)])
+    units = 0
+    for directory in (root / "consumequeue").glob("*/*"):
+        with rocketmq.ConsumeQueue.open(directory) as queue:
+            units += int(queue.units(queue.min_offset_in_queue, queue.max_offset_in_queue)["phy_offset"].sum())
+    assert sums == [sum(offsets), units, sum(hashes), int(hits.values.sum())]
+    assert "rocketmq_commitlog" in shown
+    assert CREDENTIAL not in shown
