@@ -209,8 +209,6 @@ def publish(
     if out.storage.renames:
         backup = _rename(scratch, out, moves, aside)
         return [path for _, name in moves for path in _below(_inside(out, name))], backup
-    import json
-
     every = [one for some in of_each(_delivered, moves, _AT_ONCE) for one in some]
 
     def copy(one: tuple[Place, str]) -> dict[str, Any]:
@@ -220,13 +218,15 @@ def publish(
         return {"name": name, "size": source.stat().size, "crc32c": source.rpartition(".")[2]}
 
     listed = sorted(of_each(copy, every, _AT_ONCE), key=lambda one: str(one["name"]))
-    text = json.dumps({"schema": SCHEMA, **about, "files": listed}, indent=1).encode()
-    _put_list(out, text)
+    _put_list(out, listed, about)
     return [_inside(out, one["name"]) for one in listed], None
 
 
-def _put_list(out: Place, text: bytes) -> None:
+def _put_list(out: Place, listed: Sequence[dict[str, Any]], about: dict[str, Any]) -> None:
     """Tried again, as no client does that: what a lost answer was of is there, with the same bytes."""
+    import json
+
+    text = json.dumps({"schema": SCHEMA, **about, "files": listed}, indent=1).encode()
     manifest = out / MANIFEST
     for tries_left in reversed(range(_TRIES)):
         try:
@@ -250,17 +250,32 @@ def publish_once(built: Mapping[str, str], out: Place, about: dict[str, Any]) ->
     made = {name: (os.path.getsize(path), _checksum(path)) for name, path in built.items()}
     names = _names_in(out)
     if not names or (MANIFEST not in names and any(name.startswith(_SCRATCH) for name in names)):
-        with scratch_of(out) as scratch, contextlib.suppress(OutputExistsError):
-            publish(scratch, out, [(deliver(path, scratch), name) for name, path in built.items()], None, about)
-            for name in _names_in(out):  # other attempts at the same
-                if name.startswith(_SCRATCH):
-                    _remove(out / name)
-            return
+        _publish_once(built, made, out, about)
+        return
     homes = {name.rpartition("/")[0] for name in made}
     there = [f"{home}/{name}" for home in homes for name in _names_in(_inside(out, home))]
     if sorted(there) != sorted(made) or any(_seen(_inside(out, name)) != made[name] for name in made):
         what, hint = "the output exists and holds something else", "choose another place"
         raise OutputExistsError(what, path=out, hint=hint)
+
+
+def _publish_once(
+    built: Mapping[str, str], made: Mapping[str, tuple[int, int]], out: Place, about: dict[str, Any]
+) -> None:
+    if out.storage.renames:
+        with scratch_of(out) as scratch, contextlib.suppress(OutputExistsError):
+            publish(scratch, out, [(deliver(path, scratch), name) for name, path in built.items()], None, about)
+        return
+    mark = out / f"{_SCRATCH}{os.urandom(6).hex()}"  # it has no list yet; other attempts write the same bytes
+    with errors_of(out):
+        out.storage.put((mark / _OWNER).path, b"mqindex\n")
+        for name, path in built.items():
+            out.storage.upload(_inside(out, name).path, path)
+    listed = [{"name": name, "size": size, "crc32c": f"{crc:08x}"} for name, (size, crc) in sorted(made.items())]
+    _put_list(out, listed, about)
+    for name in _names_in(out):
+        if name.startswith(_SCRATCH):
+            _remove(out / name)
 
 
 def _names_in(place: Place) -> list[str]:
