@@ -115,7 +115,7 @@ def build_index(
     Notes
     -----
     `out` appears by one rename, complete and on the disk, or not at all; in an object store its files are copied to
-    their names, and `mqindex.json`, which lists them, comes last. A DataFrame without rows gives one empty file.
+    their names, and `<out>/mqindex.json`, which lists them, comes last. A DataFrame without rows gives one empty file.
     Source: RocketMQ 4.9.3 `IndexService.buildIndex`, `IndexFile.putKey`.
 
     Examples

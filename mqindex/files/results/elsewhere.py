@@ -2,8 +2,8 @@
 
 Tasks build each file on this machine and deliver it to the scratch, under a name that no other attempt has and that
 ends with the file's checksum. On HDFS the result is put together there and appears by one rename. In an object store
-there is no rename: the files are copied to their names, and `mqindex.json`, which lists them, comes last; a prefix with
-a scratch and without that list is unfinished, and readers refuse it.
+there is no rename: the files are copied to their names, and `<out>/mqindex.json`, which lists them, comes last; a
+prefix with a scratch and without that list is unfinished, and readers refuse it.
 """
 
 from __future__ import annotations
@@ -249,8 +249,8 @@ def publish_once(built: Mapping[str, str], out: Place, about: dict[str, Any]) ->
     """
     made = {name: (os.path.getsize(path), _checksum(path)) for name, path in built.items()}
     names = _names_in(out)
-    if not names or (MANIFEST not in names and any(name.startswith(_SCRATCH) for name in names)):
-        _publish_once(built, made, out, about)
+    free = not names or (MANIFEST not in names and any(name.startswith(_SCRATCH) for name in names))
+    if free and _publish_once(built, made, out, about):
         return
     homes = {name.rpartition("/")[0] for name in made}
     there = [f"{home}/{name}" for home in homes for name in _names_in(_inside(out, home))]
@@ -261,11 +261,13 @@ def publish_once(built: Mapping[str, str], out: Place, about: dict[str, Any]) ->
 
 def _publish_once(
     built: Mapping[str, str], made: Mapping[str, tuple[int, int]], out: Place, about: dict[str, Any]
-) -> None:
+) -> bool:
+    """False: another attempt was there before this one."""
     if out.storage.renames:
         with scratch_of(out) as scratch, contextlib.suppress(OutputExistsError):
             publish(scratch, out, [(deliver(path, scratch), name) for name, path in built.items()], None, about)
-        return
+            return True
+        return False
     mark = out / f"{_SCRATCH}{os.urandom(6).hex()}"  # it has no list yet; other attempts write the same bytes
     with errors_of(out):
         out.storage.put((mark / _OWNER).path, b"mqindex\n")
@@ -276,6 +278,7 @@ def _publish_once(
     for name in _names_in(out):
         if name.startswith(_SCRATCH):
             _remove(out / name)
+    return True
 
 
 def _names_in(place: Place) -> list[str]:

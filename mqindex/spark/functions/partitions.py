@@ -102,9 +102,9 @@ def build_partition(
 
     Notes
     -----
-    `part-<n>` appears by one rename; in an object store its `mqindex.json`, which lists the files, comes last. A second
-    attempt that builds the same bytes keeps the first one's files; other content there is an `OutputExistsError`.
-    Source: RocketMQ 4.9.3, `IndexService.putKey`.
+    `part-<n>` appears by one rename; in an object store the list of its files, `<part>/mqindex.json`, comes last. A
+    second attempt that builds the same bytes keeps the first one's files; other content there is an
+    `OutputExistsError`. Source: RocketMQ 4.9.3, `IndexService.putKey`.
 
     Examples
     --------
