@@ -22,8 +22,7 @@ ASKS = {
     "np": {"fromfile", "memmap", "load"},
     "glob": {"glob", "iglob"},
 }  # fmt: skip
-OF_THIS_MACHINE = {  # a start, and what is written, are looked at where they are
-    "rocketmq/checks/start/start_files.py",
+OF_THIS_MACHINE = {  # what is written is looked at where it is
     "rocketmq/log/log_recovery.py",
     "rocketmq/log/writing/log_writer.py",
     "rocketmq/queue/old_queue.py",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from mqindex._native.index_file import IndexCore
 from mqindex._native.key_filter import AskedHashes
+from mqindex._words import plural
 from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndexError
 from mqindex.files.few_threads import of_each
 from mqindex.files.places.paged_file import PagedFile
@@ -125,7 +126,7 @@ def _index_places(directory: Place) -> list[Place]:
         raise BadMagicError("not an index directory", path=directory, got="files of a commit log or a queue")
     others = [name for name in listed if number_of(name) is None]
     if others:
-        what = "its name is" if len(others) == 1 else f"the names of {len(others):,} files are"
+        what = "its name is" if len(others) == 1 else f"{plural(len(others), 'name')} are"
         warnings.warn(f"skipped, {what} not a number: {directory / others[0]}", stacklevel=4)
     places = [directory / name for name in names]
     if places and 0 in (listed[names[-1]].size, places[-1].stat().size):
