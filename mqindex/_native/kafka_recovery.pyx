@@ -166,8 +166,8 @@ cdef class Recovered:
         """Process the batches that begin before position `stop`; False: there is nothing left to do.
 
         fd : of the same log, to read headers from it instead of the buffer, -1: none. Only without checksums.
-        there : where the part ends that may be read, None: all may be. It returns (True) before a batch that is not whole
-        in it, and with `past_damage` before a bad one.
+        there : where the part ends that may be read, None: all may be. It returns (True) before a batch that is not
+        whole in it, and with `past_damage` before a bad one.
 
         Raises
         ------
