@@ -121,7 +121,7 @@ def test_shell_takes_the_session_that_is_there(spark: Any) -> None:
 
 
 def test_nobody_at_the_place_of_spark_connect_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_active", lambda: None)
+    monkeypatch.setattr(session, "active_session", lambda: None)
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))  # and nobody listens
         port = other.getsockname()[1]
@@ -131,7 +131,7 @@ def test_nobody_at_the_place_of_spark_connect_is_told_at_once(monkeypatch: pytes
 
 def test_a_dead_master_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark tried for 74 s, and said nothing but a class's name."""
-    monkeypatch.setattr(session, "_active", lambda: None)
+    monkeypatch.setattr(session, "active_session", lambda: None)
     with socket.socket() as one, socket.socket() as other:
         ports = []
         for place in (one, other):
@@ -159,7 +159,7 @@ def test_a_master_that_spark_does_not_start_on_is_named() -> None:
 )
 def test_a_master_beside_spark_s_own_variable_is_told(remote: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was "a bug in mqindex"."""
-    monkeypatch.setattr(session, "_active", lambda: None)
+    monkeypatch.setattr(session, "active_session", lambda: None)
     monkeypatch.setenv("SPARK_REMOTE", remote)
     for master in (None, "local[1]"):
         with pytest.raises(RebuildError) as caught:
@@ -169,7 +169,7 @@ def test_a_master_beside_spark_s_own_variable_is_told(remote: str, hint: str, mo
 
 
 def test_what_spark_refuses_before_it_starts_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_active", lambda: None)
+    monkeypatch.setattr(session, "active_session", lambda: None)
     monkeypatch.setattr(session, "_require_server", lambda master: None)
     monkeypatch.setenv("MASTER", "local")
     with pytest.raises(RebuildError, match=r"^Spark does not start on sc://server: .*cannot be configured together"):
