@@ -292,3 +292,14 @@ def test_two_runs_that_begin_at_once_never_mix(tmp_path: Path, monkeypatch: pyte
         assert sorted(WAYS.files(out)) == sorted([name, "index/20231114221320000"])
         for one in WAYS.files(out):
             WAYS.store.delete(f"results/one/{one}")
+
+
+def test_a_window_that_could_not_be_filled_is_an_error_and_no_zeros(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(random.Random(1).randbytes(1 << 20))
+    with pytest.raises(FileStateError, match="bytes were used that had not been read"):  # noqa: SIM117
+        with remote_file.RemoteFile(place_of(f"{WAYS.upload(tmp_path)}/file")) as file:  # type: ignore[arg-type]
+            WAYS.failing = OSError("gone")
+            with pytest.raises(OSError, match="gone"):
+                file.window(300_000, 300_010)
+            WAYS.failing = None
+            file.map[300_000:300_010]

@@ -16,12 +16,11 @@ from mqindex.errors import ClosedFileError
 from mqindex.files.few_threads import of_each
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.places.place import Place
-from mqindex.files.places.remote_file import AT_ONCE, require_file
+from mqindex.files.places.remote_file import AT_ONCE, REQUEST, require_file, runs
 from mqindex.files.reading.mapped_file import MappedFile
 
 PAGE: Final = 4096  # bytes of which it is known whether they were read
 _GAP = 16  # pages that are read too, because one request more costs more
-_BLOCK = 8 << 20  # bytes of one request
 _GROUP = 64 << 20  # bytes that are held beside the file
 
 
@@ -92,12 +91,10 @@ class PagedFile(MappedFile):
 
     def _ranges(self, missing: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         """Bytes of runs of these pages, neighbours in one."""
-        ends = np.flatnonzero(np.diff(missing) > _GAP)
-        firsts, lasts = missing[np.r_[0, ends + 1]], missing[np.r_[ends, len(missing) - 1]]
-        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        for first, last in runs(missing, _GAP):
             stop = min((last + 1) * PAGE, self.size)
-            for at in range(first * PAGE, stop, _BLOCK):
-                yield at, min(at + _BLOCK, stop)
+            for at in range(first * PAGE, stop, REQUEST):
+                yield at, min(at + REQUEST, stop)
 
     def _fill(self, ranges: list[tuple[int, int]]) -> None:
         memory = self._memory

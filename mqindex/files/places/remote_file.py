@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from mqindex.files.reading.mapped_file import MappedFile
 
 AT_ONCE: Final = 16  # requests in flight
 _BLOCK: Final = 128 << 10  # bytes that are read or not: a map has room for 65 530 changes between the two
-_REQUEST = 8 << 20  # bytes of one request
+REQUEST: Final = 8 << 20  # bytes of one request
 
 
 class RemoteFile(MappedFile):
@@ -61,20 +62,23 @@ class RemoteFile(MappedFile):
         return mapped
 
     def _fill(self, mapped: Mapping, missing: npt.NDArray[np.intp]) -> None:
-        ends = np.flatnonzero(np.diff(missing) > 1)
-        firsts, lasts = missing[np.r_[0, ends + 1]], missing[np.r_[ends, len(missing) - 1]]
+        stretches = [(first * _BLOCK, min((last + 1) * _BLOCK, self.size)) for first, last in runs(missing, 1)]
         ranges: list[tuple[int, memoryview]] = []
-        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
-            start, stop = first * _BLOCK, min((last + 1) * _BLOCK, self.size)
+        for start, stop in stretches:
             memory = mapped.fill(start, stop)
-            ranges += [(at, memory[at - start : at - start + _REQUEST]) for at in range(start, stop, _REQUEST)]
+            ranges += [(at, memory[at - start : at - start + REQUEST]) for at in range(start, stop, REQUEST)]
 
         def read(one: tuple[int, memoryview]) -> None:
             at, target = one
             target[:] = self._place.read(at, at + len(target), self._found)
 
-        for_each(read, ranges, AT_ONCE)
-        self._place.require_same(self._found)
+        try:
+            for_each(read, ranges, AT_ONCE)
+            self._place.require_same(self._found)
+        except BaseException:
+            for start, stop in stretches:  # they are zeros, or of another file
+                mapped.hide(start, stop)
+            raise
         self._there[missing] = True
 
     def again(self) -> RemoteFile:
@@ -103,6 +107,17 @@ class RemoteFile(MappedFile):
 
     def _advise(self, advice: int | None, start: int = 0, length: int | None = None) -> None:
         """No disk is behind it."""
+
+
+def runs(numbers: npt.NDArray[np.integer[Any]], gap: int) -> Iterator[tuple[int, int]]:
+    """The first and the last of neighbours among sorted numbers, which differ by `gap` at most.
+
+    >>> list(runs(np.array([1, 2, 5, 9]), 3))
+    [(1, 5), (9, 9)]
+    """
+    ends = np.flatnonzero(np.diff(numbers) > gap)
+    firsts, lasts = numbers[np.r_[0, ends + 1]], numbers[np.r_[ends, len(numbers) - 1]]
+    yield from zip(firsts.tolist(), lasts.tolist(), strict=True)
 
 
 def require_file(place: Place) -> Stat:
