@@ -1,26 +1,26 @@
 """A rebuild from an S3 server to it, against the bare ranged reading of the log."""
 
-from bench.case import Case, Contender
+from bench.case import Arguments, Case, Contender
 from bench.numbers import Goal
 from bench.workshop import Workshop
 
 GIB = 4
 
 
-def arguments(shop: Workshop) -> dict[str, object]:
-    scale = shop.scale
-    return {
-        "store": shop.store(GIB),
-        "slots": scale.hash_slot_num,
-        "entries": scale.index_num,
-        **scale.repeat(2, 1),
-    }
+def arguments(gib: int) -> Arguments:
+    """Of a contender: so much log of the store."""
+
+    def given(shop: Workshop) -> dict[str, object]:
+        slots, entries = shop.scale.hash_slot_num, shop.scale.index_num
+        return {"store": shop.store(gib), "slots": slots, "entries": entries, **shop.scale.repeat(2, 1)}
+
+    return given
 
 
 CASE = Case(
     name="places",
     title="Rebuild of the index of 4 GiB of log from an S3 server to it, two threads",
-    contenders=(Contender("mqindex", "places.rebuild", arguments, needs=("obstore",), warm=2500),),
+    contenders=(Contender("mqindex", "places.rebuild", arguments(GIB), needs=("obstore",), warm=2500),),
     goals=(
         Goal(
             "rebuild from S3 to S3, 4 GiB, against reading the log",

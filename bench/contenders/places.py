@@ -16,13 +16,11 @@ from mqindex.engines import Engine, LocalEngine
 from mqindex.files.few_threads import for_each
 from mqindex.files.places.object_storage import ObjectStorage
 from mqindex.files.places.place import Place, place_of
-from mqindex.files.places.remote_file import AT_ONCE
+from mqindex.files.places.remote_file import AT_ONCE, REQUEST
 from mqindex.report import RebuildReport
 from mqindex.rocketmq import rebuild as rebuild_store
 
 __all__ = ["rebuild", "spark"]
-
-_REQUEST = 8 << 20
 
 
 def rebuild(*, store: str, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
@@ -73,10 +71,10 @@ def _place(url: str, options: dict[str, Any]) -> Place:
 def _read(log: list[Place]) -> None:
     def read(one: tuple[Place, int, int]) -> None:
         place, at, size = one
-        place.read(at, min(at + _REQUEST, size))
+        place.read(at, min(at + REQUEST, size))
 
     sizes = [(place, place.stat().size) for place in log]
-    for_each(read, [(place, at, size) for place, size in sizes for at in range(0, size, _REQUEST)], AT_ONCE)
+    for_each(read, [(place, at, size) for place, size in sizes for at in range(0, size, REQUEST)], AT_ONCE)
 
 
 @contextmanager
@@ -122,6 +120,6 @@ def _checked(report: RebuildReport, options: dict[str, Any]) -> str:
     crc = 0
     for path in report.out_files:
         place = _place(str(path), options)
-        for at in range(0, size := place.stat().size, _REQUEST):
-            crc = zlib.crc32(place.read(at, min(at + _REQUEST, size)), crc)
+        for at in range(0, size := place.stat().size, REQUEST):
+            crc = zlib.crc32(place.read(at, min(at + REQUEST, size)), crc)
     return f"{len(report.out_files)}:{crc:08x}"
