@@ -303,3 +303,14 @@ def test_a_window_that_could_not_be_filled_is_an_error_and_no_zeros(tmp_path: Pa
                 file.window(300_000, 300_010)
             WAYS.failing = None
             file.map[300_000:300_010]
+
+
+def test_a_store_with_a_scratch_in_it_is_no_unfinished_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = case("basic-493").unpack(tmp_path)
+    out = WAYS.upload(root)
+    WAYS.put(f"{out}/_mqindex-0123456789ab/owner", b"mqindex\n")
+    before = WAYS.files(out)
+    monkeypatch.setattr(elsewhere, "_QUIET", -1)
+    with pytest.raises(OutputExistsError, match="the output exists and is not empty"):
+        rebuild(root, out)
+    assert WAYS.files(out) == before

@@ -191,7 +191,7 @@ def require_new(out: Place, *, overwrite: bool) -> None:
     if not names or (overwrite and out.storage.renames):
         return
     running = [name for name in names if name.startswith(_SCRATCH)]
-    if MANIFEST in names or not running:
+    if not running or {*names} - {*running, *_PARTS}:
         what, hint = "the output exists and is not empty", "choose another place"
         raise OutputExistsError(what, path=out, hint=hint)
     _require_quiet(out, running)
