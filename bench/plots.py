@@ -13,12 +13,12 @@ __all__ = ["growth", "speed", "speed_up", "tables"]
 
 GROWN = {  # case, work -> the work at full size, its unit, what is plotted
     ("put_keys", "put_keys, 20 M keys, hashing included"): (20e6, "keys", "put_keys"),
-    ("select_phy_offsets", "select_phy_offsets, 1 M keys, a thread for each processor: hit"): (
+    ("select_phy_offsets", "select_phy_offsets, 1 M keys, one thread: hit"): (20e6, "keys", "select_phy_offsets, hit"),
+    ("select_phy_offsets", "select_phy_offsets, 1 M keys, one thread: miss"): (
         20e6,
         "keys",
-        "select_phy_offsets, hit",
+        "select_phy_offsets, miss",
     ),
-    ("select_phy_offsets", "select_phy_offsets, 1 M keys, miss"): (20e6, "keys", "select_phy_offsets, miss"),
     ("extract", "extract into memory, 4 GiB, against decode alone"): (4.0, "GiB of log", "extract"),
     ("rebuild", "rebuild, against decode + buildIndex"): (4.0, "GiB of log", "rebuild"),
 }

@@ -33,10 +33,7 @@ PEERS = {  # what a contender runs: what it is
 }
 EIGHT = {  # the rows of README.md: bulk calls and a single one, index and log, both brokers, and a key-value store
     ("put_keys", "put_keys, 20 M keys, hashing included"): "Put 20 million keys into an index file",
-    (
-        "select_phy_offsets",
-        "select_phy_offsets, 1 M keys, a thread for each processor: hit",
-    ): "Look up a million keys, 2 cores",
+    ("select_phy_offsets", "select_phy_offsets, 1 M keys, one thread: hit"): "Look up a million keys, one call",
     ("single_calls", "select_phy_offset, one call from Python, hit"): "Look up one key, one call",
     ("key_stores", "LMDB: look-up of 200 000 keys"): "Look up 200 000 of 2 million keys, one call",
     ("rebuild", "rebuild, against decode + buildIndex"): "Rebuild the index of 4 GiB of commit log",

@@ -45,14 +45,17 @@ def put(*, keys: str, count: int, slots: int, entries: int, warm: int, scratch: 
 
 
 def select(*, index: str, hit: str, miss: str, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
-    """select_phy_offsets of Arrow keys, hashing included, results as arrays."""
+    """select_phy_offsets of Arrow keys, hashing included, results as arrays; `*_one`: on one processor."""
     result = Result()
+    every = os.sched_getaffinity(0)
     with IndexFile.open(index, hash_slot_num=slots, index_num=entries) as file:
         for measure, path in (("hit", hit), ("miss", miss)):
             wanted = arrow_keys(path)
             for keep in repeat(**spec):
-                with result.timed(measure, len(wanted), keep=keep):
-                    hits = file.select_phy_offsets(wanted, topic=TOPIC)
+                for name, processors in ((f"{measure}_one", {min(every)}), (measure, every)):
+                    os.sched_setaffinity(0, processors)
+                    with result.timed(name, len(wanted), keep=keep):
+                        hits = file.select_phy_offsets(wanted, topic=TOPIC)
             result.answers.update(_answer(measure, hits.values, hits.offsets))
     return result
 
