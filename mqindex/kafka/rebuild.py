@@ -12,8 +12,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import publish_all
-from mqindex.engines.tasks import announce, require_seen, run_one, scratch_in
-from mqindex.errors import path_of
+from mqindex.engines.tasks import announce, require_seen, run_one, scratch_for
 from mqindex.files import disk
 from mqindex.files.paths import absolute, join, parent_of
 from mqindex.files.places.place import given_path
@@ -56,7 +55,8 @@ def rebuild(
     Parameters
     ----------
     directory : path or URL of a partition or of a log dir; it is only read.
-    out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
+    out : path or URL; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`, which no object
+        store does.
     kafka_version, index_interval_bytes, max_index_size, check_crc, storage_options : partition options, explained in
         `mqindex.kafka.options.PartitionArguments`.
     engine : where the stages run; None: `LocalEngine()`.
@@ -75,8 +75,9 @@ def rebuild(
 
     Notes
     -----
-    `out` appears by one rename, complete and on the disk, or not at all. What transactions are open before the first
-    segment is read from a `.snapshot`, where there is one above the log's start.
+    `out` appears by one rename, complete and on the disk, or not at all; in an object store its list of files,
+    `mqindex.json`, comes last. What transactions are open before the first segment is read from a `.snapshot`, where
+    there is one above the log's start.
     Source: Kafka 4.1.0 `LogSegment.recover`, `ProducerStateManager`.
 
     Examples
@@ -95,18 +96,18 @@ def rebuild(
     engine = chosen_engine(engine)
     options = partition_options(**given)
     order = Order(absolute(given_path("directory", directory, given.get("storage_options"))), options)
-    place = absolute(path_of("out", out))
+    place = absolute(given_path("out", out, given.get("storage_options")))
     engine = require_seen(engine, [order.directory, parent_of(place)])
     found, space = run_one(engine, _begin, _Begin(order, place, overwrite), "look at the files")
     announce(engine, f"reads {found.bytes:,} bytes of log, {space}")
     report = start_report(RebuildReport(order.directory), found)
-    with scratch_in(engine, parent_of(place)) as (seeing, scratch):
+    with scratch_for(engine, place) as (seeing, scratch):
         recovered = _recover_all(seeing, found, scratch)
         moves = _moves(seeing, found, recovered, scratch)
         publication = Publication(
             scratch=scratch,
             out=place,
-            aside=f"{place}.backup-{staging.backup_name()}" if overwrite else None,
+            aside=place + f".backup-{staging.backup_name()}" if overwrite else None,
             moves=tuple(moves),
             directories=("",) if found.single else ("", *(partition.name for partition in found.partitions)),
         )

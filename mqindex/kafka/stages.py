@@ -11,7 +11,7 @@ Every task writes under names of its own, so that a retried or duplicated task h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from mqindex.engines.python_turn import python_turn
 from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.reading.residency import read_ahead
+from mqindex.files.results.elsewhere import deliver_all, workshop
 from mqindex.kafka.checks.log_check import log_findings, refused
 from mqindex.kafka.checks.segment_log import events_in
 from mqindex.kafka.layout import MIN_BATCH_SIZE, IndexKind
@@ -73,15 +74,31 @@ def needed_space(options: PartitionOptions, sizes: Sequence[int]) -> int:
 
 def recover_segments(items: Sequence[SegmentRecovery]) -> list[RecoveredSegment]:
     """Write what a broker's recovery writes; a segment that it refuses gets no files, and a finding."""
+    if not items:
+        return []
+    with workshop(items[0].out) as home:
+        if home == items[0].out:  # else all of them go to one place
+            return _recover_here(items)
+        return _brought(_recover_here([replace(item, out=home) for item in items]), items[0].out)
+
+
+def _recover_here(items: Sequence[SegmentRecovery]) -> list[RecoveredSegment]:
     small = sum(item.size for item in items) < _SMALL * len(items)
     with python_turn(mostly_python=small):
         if small:  # what is not in memory then comes together, instead of one log after the other
             for item in items:
                 read_ahead(item.files.log, item.size)
         done = [_recover(item) for item in items]
-    seconds = disk.sync_files([path for one in done for path in one.paths.values()])
-    if done:
-        done[0].fsync_seconds = seconds
+    done[0].fsync_seconds = disk.sync_files([path for one in done for path in one.paths.values()])
+    return done
+
+
+def _brought(done: list[RecoveredSegment], out: str) -> list[RecoveredSegment]:
+    """The same with the new files elsewhere."""
+    files = [(one, kind) for one in done for kind in one.paths]
+    places = deliver_all([one.paths[kind] for one, kind in files], out)
+    for (one, kind), place in zip(files, places, strict=True):
+        one.paths[kind] = place
     return done
 
 
@@ -127,9 +144,10 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
 def write_transactions(item: tuple[str, tuple[tuple[int, bytes], ...]]) -> dict[int, str]:
     """Write the `.txnindex` of each base offset; the temporary names."""
     out, contents = item
-    paths = {base_offset: _write(out, base_offset, IndexKind.TRANSACTION, data) for base_offset, data in contents}
-    disk.sync_files(list(paths.values()))
-    return paths
+    with workshop(out) as home:
+        paths = [_write(home, base_offset, IndexKind.TRANSACTION, data) for base_offset, data in contents]
+        disk.sync_files(paths)
+        return dict(zip((base for base, _ in contents), deliver_all(paths, out), strict=True))
 
 
 def _write(out: str, base_offset: int, kind: IndexKind, data: bytes) -> str:

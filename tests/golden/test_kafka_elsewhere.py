@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mqindex.errors import FileStateError, ReadOnlyFileError
+from mqindex.errors import FileStateError, OutputExistsError, ReadOnlyFileError
 from mqindex.files.places import remote_file
+from mqindex.files.results import elsewhere
 from mqindex.kafka import LogSegment, OffsetIndex, PartitionLog, TimeIndex, TransactionIndex, rebuild, verify
 from mqindex.kafka.log import batch_windows
 from mqindex.report import Report
@@ -65,6 +67,99 @@ def test_a_rebuild_from_elsewhere_is_the_same(
     assert index_files(tmp_path / "there") == index_files(tmp_path / "here")
     assert there.path == url
     assert (there.findings, there.batches, there.entries) == (here.findings, here.batches, here.entries)
+
+
+@pytest.mark.parametrize("there", [False, True])
+@every_case
+def test_a_rebuild_to_elsewhere_is_the_same(name: str, there: bool, tmp_path: Path, memory: Ways) -> None:
+    case = PartitionCase(name)
+    directory = case.closed(tmp_path)
+    source = f"{memory.upload(directory.parent)}/{directory.name}" if there else directory
+    here, out = rebuild(directory, tmp_path / "here", **options(case)), "memory://results/one"
+    made = rebuild(source, out, **options(case))
+    found = memory.files(out)
+    listed = {one["name"]: one["size"] for one in json.loads(found.pop("mqindex.json"))["files"]}
+    assert found == index_files(tmp_path / "here")
+    assert listed == {name: len(data) for name, data in found.items()}
+    assert sorted(made.out_files) == sorted(f"{out}/{name}" for name in found)
+    assert (made.findings, made.batches, made.entries, made.files) == (
+        here.findings, here.batches, here.entries, here.files,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def both(tmp_path: Path, memory: Ways) -> tuple[Path, str]:
+    """A log dir here, and a copy elsewhere."""
+    log_dir = filled_log_dir(tmp_path / "log-dir")
+    return log_dir, memory.upload(log_dir)
+
+
+def below(out: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+
+def test_a_log_dir_is_rebuilt_elsewhere(both: tuple[Path, str], memory: Ways, tmp_path: Path) -> None:
+    here = rebuild(both[0], tmp_path / "here", **HOW)
+    for n, source in enumerate(both):
+        out = f"memory://results/{n}"
+        made = rebuild(source, out, **HOW)
+        found = memory.files(out)
+        del found["mqindex.json"]
+        assert found == below(tmp_path / "here")
+        assert len(made.out_files) == len(here.out_files)
+        assert said_of_rebuild(made, source) == said_of_rebuild(here, both[0])
+
+
+def test_nothing_of_an_object_store_is_overwritten(both: tuple[Path, str], memory: Ways) -> None:
+    log_dir, url = both
+    before = memory.files(url)
+    for out in (url, f"{url}/topic-0", f"{url}/topic-0/new"):
+        with pytest.raises(ValueError, match="expected a place of its own"):
+            rebuild(url, out, **HOW)
+    for source, out in ((log_dir, url), (log_dir, f"{url}/topic-0")):
+        with pytest.raises(OutputExistsError, match="the output exists and is not empty"):
+            rebuild(source, out, **HOW)
+    with pytest.raises(OutputExistsError, match=r"^nothing is overwritten in an object store: .*choose another prefix"):
+        rebuild(log_dir, "memory://results/one", overwrite=True, **HOW)
+    assert memory.files(url) == before
+    assert not memory.files("memory://results")
+
+
+@pytest.mark.parametrize("part", [".timeindex.", ".txnindex.", "one/topic-0/", "owner", "mqindex.json"])
+def test_a_rebuild_that_fails_leaves_nothing(both: tuple[Path, str], memory: Ways, part: str) -> None:
+    memory.forbidden = part
+    with pytest.raises(PermissionError):
+        rebuild(both[0], "memory://results/one", **HOW)
+    memory.forbidden = ""
+    assert not [name for name in memory.files("memory://results/one") if not name.startswith("_mqindex-")]
+    rebuild(both[0], "memory://results/two", **HOW)
+
+
+def test_what_a_killed_run_left_goes_and_nothing_else(
+    both: tuple[Path, str], memory: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = both[1]
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(elsewhere, "_put_list", killed)
+        patched.setattr(elsewhere, "_take_back", lambda *_: False)
+        for out in ("memory://results/one", "memory://results/two"):
+            with pytest.raises(KeyboardInterrupt):
+                rebuild(url, out, **HOW)
+    memory.put("memory://results/two/topic-0/notes", b"mine")
+    with pytest.raises(FileStateError, match="another run may be writing there"):
+        rebuild(url, "memory://results/one", **HOW)
+    monkeypatch.setattr(elsewhere, "_QUIET", -1)
+    rebuild(url, "memory://results/one", **HOW)
+    found = memory.files("memory://results/one")
+    rebuild(url, "memory://results/three", **HOW)
+    assert found == memory.files("memory://results/three")
+    with pytest.raises(OutputExistsError, match="the output exists and is not empty"):
+        rebuild(url, "memory://results/two", **HOW)
+    assert memory.files("memory://results/two")["topic-0/notes"] == b"mine"
 
 
 @pytest.mark.parametrize("deep", [False, True])

@@ -99,6 +99,7 @@ class MemoryStorage(ObjectStorage):
 
     def move(self, path: str, target: str) -> None:
         self._allow(path)
+        self._allow(target)
         super().move(self._whole(path), self._whole(target))
 
     def remove(self, path: str, *, whole: bool = True) -> None:

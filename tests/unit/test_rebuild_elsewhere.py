@@ -133,7 +133,8 @@ def test_what_a_killed_run_left_is_refused_and_then_cleared(tmp_path: Path, monk
     root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
     slots, entries = rebuild(root, out).settings["geometry"].value
     WAYS.store.delete("results/one/mqindex.json")
-    WAYS.put(f"{out}/_mqindex-0123456789ab/owner", b"mqindex\n")
+    made = json.dumps(sorted(WAYS.files(out)))
+    WAYS.put(f"{out}/_mqindex-0123456789ab/owner", b"mqindex\n" + made.encode())
     with pytest.raises(FileStateError, match="its run has not finished"):
         IndexService.open(f"{out}/index")
     with pytest.raises(FileStateError, match="another run may be writing there"):
@@ -142,6 +143,19 @@ def test_what_a_killed_run_left_is_refused_and_then_cleared(tmp_path: Path, monk
     rebuild(root, out)
     assert not [name for name in WAYS.files(out) if name.startswith("_")]
     IndexService.open(f"{out}/index", hash_slot_num=slots, index_num=entries).close()
+
+
+@pytest.mark.parametrize("said", ['["index/x"]', '["index/", "", "."]', "[1, null]", "{}", "7", "[", ""])
+def test_only_what_the_killed_run_made_is_removed(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
+    WAYS.put(f"{out}/_mqindex-0123456789ab/owner", f"mqindex\n{said}".encode())
+    for name in ("x", "y"):
+        WAYS.put(f"{out}/index/{name}", b"")
+    monkeypatch.setattr(elsewhere, "_QUIET", -1)
+    with pytest.raises(OutputExistsError, match="the output exists and is not empty"):
+        rebuild(root, out)
+    assert "index/y" in WAYS.files(out)
+    assert ("index/x" in WAYS.files(out)) == ("index/x" not in said)
 
 
 def test_a_list_without_its_files_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mqindex._native.crc import crc32c
-from mqindex.errors import FileStateError, OutputExistsError
+from mqindex.errors import FileStateError, MQIndexError, OutputExistsError
 from mqindex.files.few_threads import of_each
 from mqindex.files.places.place import Place
 from mqindex.files.places.storage import Stat, errors_of
@@ -25,7 +25,7 @@ from mqindex.files.places.storage import Stat, errors_of
 MANIFEST: Final = "mqindex.json"
 SCHEMA: Final = "mqindex.result/1"
 _SCRATCH, _SCRATCH_BESIDE = "_mqindex-", ".mqindex-"
-_OWNER = "owner"
+_OWNER, _OWNED = "owner", b"mqindex\n"
 _QUIET = 900  # seconds after which a scratch in which nothing was written counts as abandoned
 _AT_ONCE = 16
 _TRIES = 2  # of a removal: a client tries again only some of what fails
@@ -70,6 +70,11 @@ def deliver(path: str, directory: str) -> str:
     return _upload(path, directory / os.path.basename(path))
 
 
+def deliver_all(paths: Sequence[str], directory: str) -> list[str]:
+    """The same of several, side by side."""
+    return of_each(lambda one: deliver(one, directory), paths, _AT_ONCE if isinstance(directory, Place) else 0)
+
+
 def _upload(path: str, target: Place) -> Place:
     target += f".{_checksum(path):08x}"
     with errors_of(target):
@@ -106,13 +111,13 @@ def scratch_of(out: Place) -> Iterator[Place]:
     alone = False
     try:
         with errors_of(scratch):
-            scratch.storage.put((scratch / _OWNER).path, b"mqindex\n")
+            scratch.storage.put((scratch / _OWNER).path, _OWNED)
         if not out.storage.renames:
             _require_alone(out, scratch)
         alone = True
         yield scratch
     except BaseException:
-        if out.storage.renames or not alone or _take_back(out):
+        if out.storage.renames or not alone or _take_back(out, scratch):
             _remove(scratch)
         raise
     _remove(scratch)
@@ -135,12 +140,41 @@ def _require_quiet(out: Place, running: Sequence[str]) -> None:
             )  # fmt: skip
 
 
-def _take_back(out: Place) -> bool:
+def _take_back(out: Place, scratch: Place) -> bool:
     """Remove what was copied of a result, if it has no list; False: it may be there still."""
     try:
-        return MANIFEST in out.entries() or all(_remove(out / name) for name in _PARTS)
-    except OSError:
+        return MANIFEST in out.entries() or _removed(out, _copied(scratch))
+    except (OSError, MQIndexError):
         return False
+
+
+def _say_copied(scratch: Place, names: Sequence[str]) -> None:
+    """Before the first of them is there: only these are ever removed."""
+    import json
+
+    owner = scratch / _OWNER
+    with errors_of(owner):
+        owner.storage.put(owner.path, _OWNED + json.dumps(sorted(names)).encode())
+
+
+def _copied(scratch: Place) -> list[str]:
+    """The names below the output that the run of this scratch may have made."""
+    import json
+
+    owner = scratch / _OWNER
+    try:
+        said = bytes(owner.read(0, owner.stat().size))
+    except FileNotFoundError:
+        return []
+    try:
+        names = [str(one) for one in json.loads(said.removeprefix(_OWNED))]
+    except (ValueError, TypeError):  # not said yet
+        return []
+    return [name for name in names if {"", ".", ".."}.isdisjoint(name.split("/"))]
+
+
+def _removed(out: Place, names: Sequence[str]) -> bool:
+    return all(of_each(lambda name: _remove(_inside(out, name)), names, _AT_ONCE))
 
 
 def _home(out: Place) -> Place:
@@ -191,15 +225,13 @@ def require_new(out: Place, *, overwrite: bool) -> None:
     if not names or (overwrite and out.storage.renames):
         return
     running = [name for name in names if name.startswith(_SCRATCH)]
-    if not running or {*names} - {*running, *_PARTS}:
-        what, hint = "the output exists and is not empty", "choose another place"
-        raise OutputExistsError(what, path=out, hint=hint)
-    _require_quiet(out, running)
-    for name in _PARTS:  # copied by the killed run
-        _remove(out / name)
-
-
-_PARTS: Final = ("index", "consumequeue", "consumequeue_ext", "batchconsumequeue", "mqindex-index")
+    left = [name for one in running for name in _copied(out / one)]
+    if not {*names} - {*running, *(name.partition("/")[0] for name in left)}:
+        _require_quiet(out, running)
+        if _removed(out, left) and not {*_names_in(out)} - {*running}:
+            return
+    what, hint = "the output exists and is not empty", "choose another place"
+    raise OutputExistsError(what, path=out, hint=hint)
 
 
 def publish(
@@ -210,6 +242,7 @@ def publish(
         backup = _rename(scratch, out, moves, aside)
         return [path for _, name in moves for path in _below(_inside(out, name))], backup
     every = [one for some in of_each(_delivered, moves, _AT_ONCE) for one in some]
+    _say_copied(scratch, [name for _, name in every])
 
     def copy(one: tuple[Place, str]) -> dict[str, Any]:
         source, name = one
@@ -269,8 +302,8 @@ def _publish_once(
             return True
         return False
     mark = out / f"{_SCRATCH}{os.urandom(6).hex()}"  # it has no list yet; other attempts write the same bytes
+    _say_copied(mark, list(built))
     with errors_of(out):
-        out.storage.put((mark / _OWNER).path, b"mqindex\n")
         for name, path in built.items():
             out.storage.upload(_inside(out, name).path, path)
     listed = [{"name": name, "size": size, "crc32c": f"{crc:08x}"} for name, (size, crc) in sorted(made.items())]
