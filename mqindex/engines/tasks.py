@@ -132,7 +132,10 @@ def _made_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
     finally:
         with half_done(lambda: "what it leaves is removed by a later run"):
             plain = engine.engine if _is_seeing(engine) else engine  # what tasks saw may be replaced by now
-            plain.map(staging.discard, shared, name="clean up")
+            gone = plain.map(staging.discard, shared, name="clean up")
+        for path, removed in zip(shared, gone, strict=True):
+            if not removed:
+                staging.say_left(path)  # here: what a task warns of goes to a worker's log
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from mqindex.engines import LocalEngine
 from mqindex.engines import visibility as seen
 from mqindex.engines.tasks import require_seen, scratch_in
 from mqindex.errors import FileStateError, RebuildError, StoreInUseError
+from mqindex.files import disk
 from tests.support.clusters import LOOK, BlindWorker, DyingWorker, ElsewhereCluster
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
 from tests.support.small_store import OPTIONS, QUEUE_FILE_SIZE, make_small_store
@@ -251,6 +252,21 @@ def test_no_space_in_a_scratch_of_the_workers_names_the_place_of_the_user(elsewh
         scratch_in(require_seen(elsewhere, [place]), place) as (_, scratch),
     ):
         raise OSError(errno.ENOSPC, "No space left on device", os.path.join(scratch, "run"))
+
+
+def test_a_scratch_that_the_workers_could_not_remove_is_named_by_the_driver(
+    elsewhere: ElsewhereCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a task warns of is in a worker's log, and the command ended without a word."""
+    place = str(elsewhere.there)
+
+    def busy(path: str) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
+
+    with pytest.warns(UserWarning, match="scratch could not be removed") as told:
+        with scratch_in(require_seen(elsewhere, [place]), place) as (_, scratch):
+            monkeypatch.setattr(disk, "remove_directory", busy)
+        assert [scratch in str(one.message) for one in told] == [True]
 
 
 # ---- a worker that dies while files get their places --------------------------------------------------------------

@@ -20,7 +20,7 @@ from mqindex.files.places.place import place_of
 from mqindex.files.results import elsewhere
 from mqindex.rocketmq import CommitLog, IndexService, rebuild
 from mqindex.rocketmq.log import frame_windows
-from tests.support.elsewhere import WAYS, Ways, memory
+from tests.support.elsewhere import WAYS, MemoryStorage, Ways, memory
 from tests.support.golden import STORE_CASES, case
 from tests.support.log_writer import LogMessage, LogWriter
 
@@ -328,3 +328,30 @@ def test_a_store_with_a_scratch_in_it_is_no_unfinished_result(tmp_path: Path, mo
     with pytest.raises(OutputExistsError, match="the output exists and is not empty"):
         rebuild(root, out)
     assert WAYS.files(out) == before
+
+
+def test_scratch_elsewhere_that_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both tries of the removal failed, and nobody said that files stay in the object store."""
+    root = case("basic-493").unpack(tmp_path)
+
+    def failing(self: MemoryStorage, path: str, *, whole: bool = True) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(MemoryStorage, "remove", failing)
+    with pytest.warns(UserWarning, match="scratch could not be removed") as told:
+        assert rebuild(root, "memory://there/out").ok
+    (left,) = {name.partition("/")[0] for name in WAYS.files("memory://there/out") if name.startswith("_mqindex-")}
+    assert [f"memory://there/out/{left}; nothing in it is needed" in str(one.message) for one in told] == [True]
+
+
+def test_a_workshop_that_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files in the machine's directory for temporary ones stayed without a word: no later run looks for them there."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rmdir = os.rmdir
+    with pytest.warns(UserWarning, match="scratch could not be removed") as told:
+        with elsewhere.workshop(place_of("memory://there/out")) as made:
+            monkeypatch.setattr(os, "rmdir", lambda path, **options: rmdir(f"{path}/missing", **options))
+        monkeypatch.undo()
+    assert [str(one.message) for one in told] == [
+        f"scratch could not be removed: {made}; nothing in it is needed: remove it"
+    ]

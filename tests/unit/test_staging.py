@@ -94,14 +94,46 @@ def test_a_scratch_of_which_a_file_cannot_be_removed_is_removed_by_the_next(tmp_
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
         unlink(path, **options)
 
-    with staging.scratch(str(tmp_path)) as path:
+    with (
+        pytest.warns(UserWarning, match="scratch could not be removed") as told,
+        staging.scratch(str(tmp_path)) as path,
+    ):
         for name in ("run.0", "run.1", "run.2"):
             disk.write_new(os.path.join(path, name), b"bytes")
         monkeypatch.setattr(os, "unlink", busy)
+    assert [str(one.message) for one in told] == [
+        f"scratch could not be removed: {path}; nothing in it is needed: "
+        "remove it, or let a later run in this place do so"
+    ]
     assert sorted(os.listdir(path)) == ["owner", "run.1"]
+    with pytest.warns(UserWarning, match=f"scratch could not be removed: {path}"):
+        staging.sweep(str(tmp_path))
     monkeypatch.undo()
     staging.sweep(str(tmp_path))
     assert os.listdir(tmp_path) == []
+
+
+def test_scratch_that_a_command_could_not_remove_is_named_once(tmp_path):
+    """The command ended well, and nobody said that a directory of ours stays beside the result."""
+    code = """
+import errno, os, sys
+from mqindex.cli import main
+rmdir = os.rmdir
+def busy(path, **options):
+    if os.path.basename(path).startswith(".mqindex-"):
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
+    rmdir(path, **options)
+os.rmdir = busy
+sys.exit(main())
+"""
+    command = [sys.executable, "-c", code, "sample", str(tmp_path / "new")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    said = [line for line in done.stderr.splitlines() if "scratch" in line]
+    left = [name for home, names, _ in os.walk(tmp_path) for name in names if name.startswith(".mqindex-")]
+    assert [any(name in line for line in said) for name in left] == [True] * len(left) != []
+    assert len(said) == len(left)
+    assert all(line.startswith("mqindex: warning: scratch could not be removed: ") for line in said)
 
 
 def test_a_scratch_without_owner_is_removed_when_it_is_old(tmp_path):

@@ -21,6 +21,7 @@ from mqindex.errors import FileStateError, MQIndexError, OutputExistsError
 from mqindex.files.few_threads import of_each
 from mqindex.files.places.place import Place
 from mqindex.files.places.storage import Stat, errors_of
+from mqindex.files.results.staging import say_left
 
 MANIFEST: Final = "mqindex.json"
 SCHEMA: Final = "mqindex.result/1"
@@ -51,6 +52,8 @@ def workshop(directory: str) -> Iterator[str]:
             yield made
         finally:
             shutil.rmtree(made, ignore_errors=True)
+            if os.path.lexists(made):
+                say_left(made, then="")
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT) or isinstance(error.filename, Place):
             raise
@@ -108,19 +111,20 @@ def scratch_of(out: Place) -> Iterator[Place]:
     """
     _sweep(out)
     scratch = _home(out) / f"{_prefix(out)}{os.urandom(6).hex()}"
-    alone = False
+    made = alone = False
     try:
         with errors_of(scratch):
             scratch.storage.put((scratch / _OWNER).path, _OWNED)
+        made = True
         if not out.storage.renames:
             _require_alone(out, scratch)
         alone = True
         yield scratch
     except BaseException:
         if out.storage.renames or not alone or _take_back(out, scratch):
-            _remove(scratch)
+            (_remove_or_say if made else _remove)(scratch)
         raise
-    _remove(scratch)
+    _remove_or_say(scratch)
 
 
 def _require_alone(out: Place, scratch: Place) -> None:
@@ -190,13 +194,18 @@ def _sweep(out: Place) -> None:
     with contextlib.suppress(FileNotFoundError):
         for name, found in home.entries().items():
             if found.directory and name.startswith(_prefix(out)) and _is_quiet(home / name):
-                _remove(home / name)
+                _remove_or_say(home / name)
 
 
 def _is_quiet(scratch: Place) -> bool:
     """Whether nobody has written in a scratch for some time."""
     with errors_of(scratch):
         return time.time() - scratch.storage.newest(scratch.path) > _QUIET
+
+
+def _remove_or_say(scratch: Place) -> None:
+    if not _remove(scratch):
+        say_left(scratch)
 
 
 def _remove(place: Place) -> bool:
@@ -310,7 +319,7 @@ def _publish_once(
     _put_list(out, listed, about)
     for name in _names_in(out):
         if name.startswith(_SCRATCH):
-            _remove(out / name)
+            _remove_or_say(out / name)
     return True
 
 

@@ -18,6 +18,7 @@ import shlex
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from types import FrameType
@@ -108,7 +109,7 @@ def end_exchange(target: str, aside: str) -> None:
         beside = [one.path for one in entries if re.fullmatch(rf"{re.escape(name)}{_BESIDE}\d+", one.name)]
     for path in beside:
         if _is_new(path):
-            discard(path)
+            discard_or_say(path)
         else:
             disk.rename(path, unused(aside))
 
@@ -145,7 +146,7 @@ def _take_back(beside: str, source: str, target: str, aside: str, cause: BaseExc
     try:
         disk.rename(beside, source)
     except OSError:
-        discard(beside)
+        discard_or_say(beside)
 
 
 def _renamed(source: str, target: str, aside: str) -> None:
@@ -198,8 +199,7 @@ def scratch(parent: str) -> Iterator[str]:
             finally:
                 if owner >= 0:
                     disk.close(owner)
-                    if disk.exists(path):  # no other descriptor was left to list it with
-                        discard(path)
+                discard_or_say(*tried)  # again: there may have been no other descriptor to list it with
 
 
 def make_shared_scratch(parent: str) -> str:
@@ -211,7 +211,7 @@ def make_shared_scratch(parent: str) -> str:
             path, owner = _make(parent, _SHARED, tried)
             disk.close(owner)
     except BaseException:
-        _discard_all(tried)
+        discard_or_say(*tried)
         raise
     return path
 
@@ -302,7 +302,7 @@ def _sweep(path: str) -> None:
         if held is False or (_age(fd) < _GIVEN_UP and (held is None or content == _SHARED)):
             return
         if content in (_PRIVATE, _SHARED) or not content.strip(b"\0"):  # empty: killed at once, or the power went
-            discard(path)
+            discard_or_say(path)
     finally:
         disk.close(fd)
 
@@ -315,7 +315,7 @@ def _sweep_unowned(path: str) -> None:
     if _age(path) < _GIVEN_UP:
         disk.remove_directory(path)  # not if there is anything in it
     else:
-        discard(path)
+        discard_or_say(path)
 
 
 def rights_in(path: str) -> os.stat_result | None:
@@ -327,8 +327,21 @@ def _age(place: int | str) -> float:
     return time.time() - os.stat(place).st_mtime
 
 
-def discard(path: str) -> None:
-    """Remove a directory of ours and all in it; what is missing already is no error.
+def discard_or_say(*paths: str) -> None:
+    """Remove directories of ours; a warning names one that stays."""
+    for path in paths:
+        if not discard(path):
+            say_left(path)
+
+
+def say_left(path: str, *, then: str = ", or let a later run in this place do so") -> None:
+    """Warn of scratch that could not be removed. `then`: what else than the user removes it."""
+    text = f"scratch could not be removed: {path}; nothing in it is needed: remove it{then}"
+    warnings.warn(text, stacklevel=2)
+
+
+def discard(path: str) -> bool:
+    """Remove a directory of ours and all in it; False: it is there still. What is missing already is no error.
 
     The owner file goes last, and only where nothing else is left: a later `sweep` removes the rest by it.
     """
@@ -345,6 +358,7 @@ def discard(path: str) -> None:
         if os.listdir(path) == [_OWNER]:
             disk.remove(owner)
         disk.remove_directory(path)
+    return not os.path.lexists(path)
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
