@@ -17,6 +17,7 @@ from mqindex.engines.publishing import publish_all
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_for
 from mqindex.files import disk
 from mqindex.files.paths import absolute, join, parent_of
+from mqindex.files.places.look import one_look
 from mqindex.files.places.place import given_path
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
@@ -240,6 +241,11 @@ def _begin(order: _Order) -> tuple[Survey, str]:
 
 
 def _look(order: _Order) -> tuple[Survey, int]:
+    with one_look(order.options.root, *order.options.commitlog):
+        return _looked(order)
+
+
+def _looked(order: _Order) -> tuple[Survey, int]:
     found = survey_again(survey(order.options), None)
     require_log(found)
     built = _built(order, found)

@@ -67,11 +67,14 @@ class MemoryStorage(ObjectStorage):
 
     def stat(self, path: str) -> Stat:
         self._allow(path)
-        found = WAYS.told or super().stat(self._whole(path))
-        return found if WAYS.etags else found._replace(etag="")
+        return _told(WAYS.told or super().stat(self._whole(path)))
 
     def entries(self, path: str) -> dict[str, Stat]:
-        return super().entries(self._whole(path))
+        return {name: _told(found) for name, found in super().entries(self._whole(path)).items()}
+
+    def tree(self, path: str) -> dict[str, Stat]:
+        above = len(self._whole(path)) - len(path)
+        return {one[above:]: _told(found) for one, found in super().tree(self._whole(path)).items()}
 
     def read(self, path: str, start: int, stop: int, etag: str = "") -> memoryview | None:
         self._allow(path)
@@ -111,6 +114,10 @@ class MemoryStorage(ObjectStorage):
 
     def _whole(self, path: str) -> str:
         return f"{self._root.removeprefix('memory://')}/{path}".rstrip("/")
+
+
+def _told(found: Stat) -> Stat:
+    return found if WAYS.etags else found._replace(etag="")
 
 
 @pytest.fixture

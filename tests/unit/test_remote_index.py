@@ -300,17 +300,17 @@ def test_what_another_thread_reads_meanwhile_stays_in_doubt(
     path = next(make(tmp_path / "store", count=4000).iterdir())
     file = PagedFile(place_of(f"{url_of(path.parent)}/{path.name}"))
     file.need([0])
-    stat = Place.stat
+    stat = Place.stat_now
 
     def late(place: Place) -> Stat:
         before = stat(place)
         file.need([9])  # of another thread; the file was replaced by then
         return before
 
-    monkeypatch.setattr(Place, "stat", late)
+    monkeypatch.setattr(Place, "stat_now", late)
     file.require_same()
     memory.told = Stat(1, "another")
-    monkeypatch.setattr(Place, "stat", stat)
+    monkeypatch.setattr(Place, "stat_now", stat)
     with pytest.raises(FileStateError):
         file.require_same()
 

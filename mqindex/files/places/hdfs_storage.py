@@ -31,6 +31,10 @@ class HdfsStorage(OfClient):
         found = {one.path.rpartition("/")[2]: _stat(one) for one in self.client().list_status(f"/{path}")}
         return {name: found[name] for name in sorted(found)}
 
+    def tree(self, path: str) -> dict[str, Stat]:
+        """See `Storage.tree`."""
+        return {one.path.strip("/"): _stat(one) for one in self.client().list_status(f"/{path}", recursive=True)}
+
     def read(self, path: str, start: int, stop: int, etag: str = "") -> memoryview:
         """See `Storage.read`."""
         with self.client().read(f"/{path}") as file:

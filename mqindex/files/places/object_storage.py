@@ -62,6 +62,10 @@ class ObjectStorage(OfClient):
             raise FileNotFoundError
         return {name: own[name] for name in sorted(own) if name}
 
+    def tree(self, path: str) -> dict[str, Stat]:
+        """See `Storage.tree`."""
+        return dict(self._below(path, lambda one: (one["path"], _stat(one))))
+
     def read(self, path: str, start: int, stop: int, etag: str = "") -> memoryview | None:
         """See `Storage.read`. What a server without `If-Match` sends tells its etag too."""
         asked = {"range": (start, stop), **({"if_match": etag} if etag else {})}

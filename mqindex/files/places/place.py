@@ -76,19 +76,29 @@ class Place(str):
     def stat(self) -> Stat:
         """What is there; `FileNotFoundError`: nothing is."""
         with _errors_of(self):
+            return (self.storage.look or self.storage).stat(self.path)
+
+    def stat_now(self) -> Stat:
+        """The same, whatever a list said before."""
+        with _errors_of(self):
             return self.storage.stat(self.path)
 
     def entries(self) -> dict[str, Stat]:
         """What is in a directory, sorted by name; `FileNotFoundError`: nothing is."""
         with _errors_of(self):
-            return self.storage.entries(self.path)
+            return (self.storage.look or self.storage).entries(self.path)
 
     def opened(self) -> io.BufferedReader:
         """The file, to read here and there."""
         return io.BufferedReader(_Ranges(self, self.pinned()), _BUFFER)
 
     def pinned(self) -> Stat:
-        """What is known of the file, for `read`; `FileStateError`: it is another one than in the list of files."""
+        """What is known of the file, for `read`; `FileStateError`: it is another one than in the list of files.
+
+        What was listed with an etag is not asked for again: it is read with that, and is there or not by then.
+        """
+        if self.found is not None and self.found.etag:
+            return self.found
         now = self.stat()
         if now.directory:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self)
@@ -98,7 +108,7 @@ class Place(str):
 
     def require_same(self, found: Stat) -> None:
         """`FileStateError` where another file is there now; what has an etag was read with it."""
-        if not found.etag and not (now := self.stat()).is_of(found):
+        if not found.etag and not (now := self.stat_now()).is_of(found):
             raise self._replaced(found, now)
 
     def _replaced(self, found: Stat | None, now: Stat) -> FileStateError:
@@ -113,7 +123,7 @@ class Place(str):
         with _errors_of(self):
             data = self.storage.read(self.path, start, stop, found.etag if found else "")
         if data is None:
-            raise self._replaced(found, self.stat())
+            raise self._replaced(found, self.stat_now())
         if len(data) != stop - start:
             raise TruncatedFileError(
                 "a range came back with another length", path=self, at=start, expected=stop - start, got=len(data),

@@ -18,7 +18,7 @@ from mqindex.files.reading.mapped_file import MappedFile
 
 AT_ONCE: Final = 16  # requests in flight
 _BLOCK: Final = 128 << 10  # bytes that are read or not: a map has room for 65 530 changes between the two
-REQUEST: Final = 8 << 20  # bytes of one request
+REQUEST: Final = 8 << 20  # bytes of one request, about
 
 
 class RemoteFile(MappedFile):
@@ -66,7 +66,8 @@ class RemoteFile(MappedFile):
         ranges: list[tuple[int, memoryview]] = []
         for start, stop in stretches:
             memory = mapped.fill(start, stop)
-            ranges += [(at, memory[at - start : at - start + REQUEST]) for at in range(start, stop, REQUEST)]
+            size = _even(stop - start)
+            ranges += [(at, memory[at - start : at - start + size]) for at in range(start, stop, size)]
 
         def read(one: tuple[int, memoryview]) -> None:
             at, target = one
@@ -107,6 +108,15 @@ class RemoteFile(MappedFile):
 
     def _advise(self, advice: int | None, start: int = 0, length: int | None = None) -> None:
         """No disk is behind it."""
+
+
+def _even(length: int) -> int:
+    """The bytes of each request for so many: about `REQUEST`, and no small one at the end.
+
+    >>> _even(4 * REQUEST + 100), _even(1000)
+    (8388633, 1000)
+    """
+    return -(-length // max(round(length / REQUEST), 1))
 
 
 def runs(numbers: npt.NDArray[np.integer[Any]], gap: int) -> Iterator[tuple[int, int]]:

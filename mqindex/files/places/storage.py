@@ -9,10 +9,13 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mqindex.errors import MQIndexError
 from mqindex.files.fork_lock import new_lock
+
+if TYPE_CHECKING:
+    from mqindex.files.places.look import Look
 
 _NUMBERS = {
     "NotFoundError": errno.ENOENT,
@@ -74,12 +77,19 @@ class Storage(Protocol):
     Pickled it takes what it was given along, and nothing of it is shown; each process makes a client of its own.
     """
 
+    look: Look | None
+    """What answers `stat` and `entries` for now, without a request for each; see `one_look`."""
+
     def stat(self, path: str) -> Stat:
         """`FileNotFoundError`: nothing is there."""
         ...
 
     def entries(self, path: str) -> dict[str, Stat]:
         """What is in a directory, sorted by name; `FileNotFoundError`: nothing is there."""
+        ...
+
+    def tree(self, path: str) -> dict[str, Stat]:
+        """The paths of all that is below a directory, files at least."""
         ...
 
     def read(self, path: str, start: int, stop: int, etag: str = "") -> memoryview | None:
@@ -121,6 +131,8 @@ class OfClient:
 
     `scheme` to `query`: the parts of the URL before and after the path. `options`: shown nowhere.
     """
+
+    look: Look | None = None
 
     def __init__(self, scheme: str, authority: str, query: str, options: dict[str, Any]) -> None:
         self._scheme, self._root, self._query, self._options = scheme, f"{scheme}://{authority}", query, options

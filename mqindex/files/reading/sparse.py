@@ -49,8 +49,10 @@ class SparseFile:
         """Where the data seems to end, by few reads: right, unless there are blocks of zeros among the data."""
         if not isinstance(self.path, Place):
             return self.data_end()
-        blocks = range(-(-self.size // _BLOCK))
-        return min(_BLOCK * bisect_left(blocks, True, key=lambda at: not any(self._block(at))), self.size)
+        count = -(-self.size // _BLOCK)
+        if count and any(self._block(count - 1)):  # most files are full
+            return self.size
+        return min(_BLOCK * bisect_left(range(count), True, key=lambda at: not any(self._block(at))), self.size)
 
     def _block(self, number: int) -> bytes:
         return self.read(number * _BLOCK, min((number + 1) * _BLOCK, self.size))

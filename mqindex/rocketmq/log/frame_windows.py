@@ -101,7 +101,8 @@ class _Windows:
         while True:
             more, self.more = self.more, 0
             stop = max(min(self.at + size, self._stop) + MARGIN, self.at + more)
-            window = self._log.window(self.at - self._start, stop - self._start)
+            first = self.at - self._start
+            window = self._log.window(first, stop - self._start)
             with memoryview(window) as there:
                 read = len(there)
             whole = read == self._log.size
@@ -109,7 +110,7 @@ class _Windows:
             if self.at >= self._stop or (whole and not self.more):
                 return
             self._log.release(self.at - self._start)
-            size = min(4 * size, self._log.step)
+            size = min(max(4 * size, read - first), self._log.step)  # as much as others have read ahead, at least
 
     def missing(self, window: Buffer, at: int) -> int:
         """The bytes that the frame at `at` is said to have, where not all are in the window; 0: it is as it seems."""

@@ -45,18 +45,17 @@ AnyWalk = TypeVar("AnyWalk", bound=SplitWalk)
 def walk_split(split: SplitRange, work: Callable[[MappedFile, int], AnyWalk], nothing: AnyWalk) -> AnyWalk:
     """Map the file and find the first frame: `work(log, first)`. `nothing`: where there is no frame, or no file."""
     try:
-        log = split.span.open()
-    except FileNotFoundError:
-        return replace(nothing, gone=True)
-    with log:
-        begin = split.start - split.span.file_start
-        log.window(
-            begin, min(begin + log.step, split.stop - split.span.file_start) + MARGIN
-        )  # by one round of requests
-        first = split.start
-        if split.resync:
-            first = find_in(log, split.span.file_start, split.start, split.stop)
-        return work(log, first) if first >= 0 else nothing
+        with split.span.open() as log:
+            begin, stop = split.start - split.span.file_start, split.stop - split.span.file_start
+            log.window(begin, min(begin + log.step, stop) + MARGIN)  # by one round of requests
+            first = split.start
+            if split.resync:
+                first = find_in(log, split.span.file_start, split.start, split.stop)
+            return work(log, first) if first >= 0 else nothing
+    except FileNotFoundError as error:
+        if error.filename != split.span.path:
+            raise
+        return replace(nothing, gone=True)  # elsewhere a file may go while it is read
 
 
 def counts(walk: FileWalk, first: int) -> dict[str, Any]:

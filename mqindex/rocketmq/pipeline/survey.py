@@ -15,12 +15,14 @@ from mqindex._rules import Broker
 from mqindex.errors import FileStateError, FormatError, GeometryError
 from mqindex.files import disk, lock
 from mqindex.files.paths import base_name, join
+from mqindex.files.places.look import one_look
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, kinds, layout, store
 from mqindex.rocketmq.brokers import TAGS_INDEXED
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger, refuse_entries_after
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
+from mqindex.rocketmq.log.frame_windows import MARGIN
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, begins_with_frame, data_end, last_file_with_frames
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig, read_topic_configs
@@ -100,6 +102,11 @@ def survey(options: StoreOptions) -> Survey:
 
 
 def _survey(options: StoreOptions) -> Survey:
+    with one_look(options.root, *options.commitlog):
+        return _surveyed(options)
+
+
+def _surveyed(options: StoreOptions) -> Survey:
     store.require_store(options.root)
     refuse_dledger(options)
     files, skipped = _log_files(options)
@@ -245,6 +252,7 @@ def estimated_entries(found: Survey) -> tuple[int, int]:
     read = entries = units = 0
     for span in spans:
         with span.open() as log:
+            log.window(0, _SAMPLE_BYTES + MARGIN)  # by one request
             stop = min(span.stop, span.file_start + _SAMPLE_BYTES)
             table = found.queues.rules.table()
             walk = FileWalk(log, replace(span, last=False), span.file_start, stop, tags=found.tags, queues=table)

@@ -196,7 +196,9 @@ def log_traces(spans: Sequence[LogSpan]) -> LogTraces:
 def _traces(log: MappedFile, span: LogSpan) -> LogTraces:
     stop = span.file_start + min(span.stop - span.file_start, log.size, probable_end(span.path))
     if isinstance(span.path, Place):  # few bytes; what imitates a frame inside a body is passed over soon
-        at = find_in(log, span.file_start, max(span.file_start, stop - _SAMPLE_ELSEWHERE), stop)
+        begin = max(span.file_start, stop - _SAMPLE_ELSEWHERE)
+        log.window(begin - span.file_start, stop - span.file_start)  # by one request
+        at = find_in(log, span.file_start, begin, stop)
     else:
         at = first_frame(log, span.file_start, max(span.file_start, stop - _SAMPLE_BYTES), stop)
     if at < 0:
