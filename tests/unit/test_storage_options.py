@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mqindex.files.places.place import Place, place_of
 from mqindex.rocketmq import IndexService
 
 pytest.importorskip("obstore")
@@ -32,3 +33,20 @@ def test_wrong_options_are_one_sentence_without_their_values(scheme: str, option
     assert SECRET not in str(refused.value)
     assert "\n" not in str(refused.value)
     assert refused.value.__cause__ is None and refused.value.__suppress_context__
+
+
+@pytest.mark.parametrize("own", ["unsigned_payload", "AWS_DISABLE_BULK_DELETE", "aws_unsigned_payload"])
+def test_an_option_wins_over_what_is_usual_here(own: str) -> None:
+    assert _config({own: "false"})[own.lower().removeprefix("aws_")] == "false"
+
+
+def test_uploads_are_signed_with_their_bytes_where_nothing_else_guards_them() -> None:
+    assert _config({})["unsigned_payload"] == "true"
+    for plain in ({"allow_http": True}, {"client_options": {"allow_http": True}}):
+        assert _config(plain)["unsigned_payload"] == "false"
+
+
+def _config(options: dict[str, Any]) -> dict[str, Any]:
+    place = place_of("s3://bucket/index", options)
+    assert isinstance(place, Place)
+    return dict(place.storage.client().config)  # type: ignore[attr-defined]

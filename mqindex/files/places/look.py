@@ -53,7 +53,7 @@ class Look:
         home, _, name = path.rpartition("/")
         try:
             return self._entries(home)[name]
-        except (KeyError, NotADirectoryError):
+        except KeyError:
             raise FileNotFoundError from None
 
     def entries(self, path: str) -> dict[str, Stat]:
@@ -74,10 +74,8 @@ class Look:
         """Everything below the directory of `root` that leads to `path`, unless that is known."""
         first = path.removeprefix(self._root).lstrip("/").partition("/")[0]
         found = self._directories[self._root].get(first)
-        if found is None:
+        if found is None or not found.directory:
             raise FileNotFoundError
-        if not found.directory:
-            raise NotADirectoryError
         if first in self._listed:
             return
         top = f"{self._root}/{first}".lstrip("/")

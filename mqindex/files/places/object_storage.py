@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,7 +16,6 @@ from mqindex.files.places.storage import OfClient, Stat
 _WEB = ("http", "https")
 _OF_CLIENT = re.compile(r"allow_\w+|(connect_)?timeout|proxy_url|user_agent|(http[12]|pool)_\w+")
 _S3 = ("s3", "s3a", "s3n")
-_OF_S3 = {"disable_bulk_delete": True}  # not every server has a request that removes many
 _REMOVALS = 16  # at once
 _PART = 32 << 20  # bytes of one request of an upload
 _TRIES = 3
@@ -34,7 +34,7 @@ class ObjectStorage(OfClient):
         options = _with_client_options(self._options)
         if self._scheme in _WEB:
             return stores.HTTPStore.from_url(self._root + self._query, **options)
-        own = _OF_S3 if self._scheme in _S3 else {}
+        own = _of_s3(options) if self._scheme in _S3 else {}
         return stores.from_url(self._root, **{**own, **options})
 
     def stat(self, path: str) -> Stat:
@@ -138,6 +138,19 @@ def _with_client_options(options: dict[str, Any]) -> dict[str, Any]:
         return options
     rest = {name: value for name, value in options.items() if name not in client}
     return {**rest, "client_options": {**client, **rest.get("client_options", {})}}
+
+
+def _of_s3(options: dict[str, Any]) -> dict[str, Any]:
+    """What is so for S3, unless the options say otherwise.
+
+    Not every server has a request that removes many. A signature that covers the bytes makes an upload three times as
+    slow; where the connection is encrypted nothing can change them.
+    """
+    inner = {**options.get("config", {}), **options.get("client_options", {})}
+    given = {name.lower().removeprefix("aws_") for name in (*options, *inner)}
+    plain = "allow_http" in given or "AWS_ALLOW_HTTP" in os.environ
+    own = {"disable_bulk_delete": True, "unsigned_payload": not plain}
+    return {name: value for name, value in own.items() if name not in given}
 
 
 def _stat(meta: Any) -> Stat:

@@ -1,9 +1,9 @@
 """Results at a place elsewhere.
 
 Tasks build each file on this machine and deliver it to the scratch, under a name that no other attempt has and that
-ends with the file's checksum. On HDFS the result is put together there and appears by one rename. In an object store
-there is no rename: the files are copied to their names, and `<out>/mqindex.json`, which lists them, comes last; a
-prefix with a scratch and without that list is unfinished, and readers refuse it.
+ends with the file's checksum and length. On HDFS the result is put together there and appears by one rename. In an
+object store there is no rename: the files are copied to their names, and `<out>/mqindex.json`, which lists them, comes
+last; a prefix with a scratch and without that list is unfinished, and readers refuse it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _QUIET = 900  # seconds after which a scratch in which nothing was written count
 _AT_ONCE = 16
 _TRIES = 2  # of a removal: a client tries again only some of what fails
 _BLOCK = 4 << 20
-_FILE = re.compile(r".*\.[0-9a-f]{8}", re.DOTALL)  # its checksum ends its name in a scratch
+_FILE = re.compile(r"(.*)\.([0-9a-f]{8})\.(\d+)", re.DOTALL)  # its checksum and length end its name in a scratch
 
 
 # ---- what tasks do
@@ -79,7 +79,7 @@ def deliver_all(paths: Sequence[str], directory: str) -> list[str]:
 
 
 def _upload(path: str, target: Place) -> Place:
-    target += f".{_checksum(path):08x}"
+    target += f".{_checksum(path):08x}.{os.path.getsize(path)}"
     with errors_of(target):
         target.storage.upload(target.path, path)
     os.unlink(path)
@@ -257,7 +257,8 @@ def publish(
         source, name = one
         with errors_of(source):
             source.storage.move(source.path, _inside(out, name).path)
-        return {"name": name, "size": source.stat().size, "crc32c": source.rpartition(".")[2]}
+        _, crc, size = _told_by(source.name)
+        return {"name": name, "size": int(size), "crc32c": crc}
 
     listed = sorted(of_each(copy, every, _AT_ONCE), key=lambda one: str(one["name"]))
     _put_list(out, listed, about)
@@ -344,7 +345,14 @@ def _delivered(move: tuple[str, str]) -> list[tuple[Place, str]]:
     assert isinstance(source, Place)
     if _FILE.fullmatch(source.name):
         return [(source, name)]
-    return [(source / one, f"{name}/{one.rpartition('.')[0]}") for one in source.entries()]
+    return [(source / one, f"{name}/{_told_by(one)[0]}") for one in source.entries()]
+
+
+def _told_by(name: str) -> tuple[str, str, str]:
+    """What a name in the scratch says: the file's own, its checksum and its length."""
+    found = _FILE.fullmatch(name)
+    assert found is not None, name
+    return found[1], found[2], found[3]
 
 
 def _rename(scratch: Place, out: Place, moves: Sequence[tuple[str, str]], aside: str | None) -> str | None:
