@@ -11,9 +11,11 @@ import pytest
 
 from mqindex.errors import FileStateError, OutputExistsError, ReadOnlyFileError
 from mqindex.files.places import remote_file
+from mqindex.files.places.place import place_of
 from mqindex.files.results import elsewhere
 from mqindex.kafka import LogSegment, OffsetIndex, PartitionLog, TimeIndex, TransactionIndex, rebuild, verify
 from mqindex.kafka.log import batch_windows
+from mqindex.kafka.partition.partition_files import list_segments
 from mqindex.report import Report
 from tests.golden.test_kafka_rebuild import every_case, index_files, options
 from tests.support.elsewhere import Ways, memory
@@ -160,6 +162,23 @@ def test_what_a_killed_run_left_goes_and_nothing_else(
     with pytest.raises(OutputExistsError, match="the output exists and is not empty"):
         rebuild(url, "memory://results/two", **HOW)
     assert memory.files("memory://results/two")["topic-0/notes"] == b"mine"
+
+
+@pytest.mark.parametrize("home", ["", "/topic-0"])
+def test_a_result_that_is_not_finished_is_refused(both: tuple[Path, str], memory: Ways, home: str) -> None:
+    out = "memory://results/one"
+    rebuild(f"{both[1]}{home}", out, **HOW)
+    partition = f"{out}{'/topic-0' if not home else ''}"
+    assert len(list_segments(place_of(partition)).orphans) == 9
+    memory.put(f"{partition}/{27:020d}.index", b"another")
+    with pytest.raises(
+        FileStateError, match=r"a file is not as its rebuild left it.*\.index: expected .*, got 7 bytes"
+    ):
+        verify(partition, **HOW)
+    memory.store.delete("results/one/mqindex.json")
+    memory.put(f"{out}/_mqindex-0123456789ab/owner", b"")
+    with pytest.raises(FileStateError, match="its run has not finished: memory://results/one: expected mqindex.json"):
+        verify(partition, **HOW)
 
 
 @pytest.mark.parametrize("deep", [False, True])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +11,7 @@ from mqindex.cli.broker import Listing
 from mqindex.cli.formats import Columns
 from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
+from mqindex.files.paths import absolute, parent_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -90,7 +90,7 @@ def _of_segments(
     from mqindex.kafka.partition.isolation import visible_to
 
     of_partition, nothing = kind == kinds.PARTITION, True
-    with visible_to(listing.isolation, path if of_partition else os.path.dirname(os.path.abspath(path))) as visible:
+    with visible_to(listing.isolation, path if of_partition else parent_of(absolute(path))) as visible:
         for base_offset, segment in _segments(kind, path, listing.damage):
             parts = ((log, visible(rows)) for log, rows in segment.batch_parts())
             for columns in columns_of(segment, parts):

@@ -13,7 +13,8 @@ from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError, reason
-from mqindex.files import lock
+from mqindex.files import disk, lock
+from mqindex.files.paths import absolute, base_name, join, parent_of, size_of
 from mqindex.health import a_day
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _index(name: str, path: str) -> Facts:
 
     with getattr(kafka, name).open(path) as index:
         entries = min(entries_before_zeros(path, index.kind), len(index))
-        size = os.path.getsize(path)
+        size = size_of(path)
         facts = {"base_offset": index.base_offset, "size": size, "entries": entries, "places": len(index)}
         if entries:
             first, last = index.entry(0)._asdict(), index.entry(entries - 1)._asdict()
@@ -51,7 +52,7 @@ def _transaction_index(path: str) -> Facts:
 
     with TransactionIndex.open(path) as index:
         txns = list(index.entries())
-    facts: Facts = {"base_offset": index.base_offset, "size": os.path.getsize(path), "entries": len(txns)}
+    facts: Facts = {"base_offset": index.base_offset, "size": size_of(path), "entries": len(txns)}
     if txns:
         facts |= {
             "producers": len({txn.producer_id for txn in txns}),
@@ -68,7 +69,7 @@ def _snapshot(path: str) -> Facts:
     producers = read_producers(path)
     return {
         "offset": base_offset_of(path),
-        "size": os.path.getsize(path),
+        "size": size_of(path),
         "producers": len(producers),
         "open_transactions": int((producers["first_offset"] >= 0).sum()),
     }
@@ -85,15 +86,13 @@ def _segment(path: str) -> Facts:
             **_next_offset(segment),
             "largest_timestamp": greatest_timestamp(segment),
         }
-    stem = os.path.splitext(path)[0]
-    return facts | {kind.value: _part(f"{stem}.{kind}", _FACTS[kind.label]) for kind in IndexKind}
+    stem = join(parent_of(path), os.path.splitext(base_name(path))[0])
+    return facts | {kind.value: _part(stem + f".{kind}", _FACTS[kind.label]) for kind in IndexKind}
 
 
 def _part(path: str, facts: Callable[[str], Facts]) -> Facts | None:
-    if not os.path.exists(path):
-        return None
     try:
-        return {"path": path, **facts(path)}
+        return {"path": path, **facts(path)} if disk.is_there(path) else None
     except (MQIndexError, OSError) as error:
         return {"path": path, "error": reason(error)}
 
@@ -111,19 +110,19 @@ def _of_partition(path: str, files: PartitionFiles) -> Facts:
     from mqindex.kafka.partition import log_dir
     from mqindex.kafka.partition.offset_checkpoint import log_start_offset, start_before
 
-    directory = os.path.abspath(path)
+    directory = absolute(path)
     rows = [_row(segment) for segment in files.segments]
     oldest = files.segments[0].base_offset if files.segments else None
     facts: Facts = {
         **_name(log_dir.named_partition(path)),
-        "lock": lock.state(os.path.join(log_dir.log_dir_of(path), ".lock")),
+        "lock": lock.state(join(log_dir.log_dir_of(path), ".lock")),
         "log_start_offset": None if oldest is None else max(log_start_offset(directory), oldest),
         "start_before_segments": None if oldest is None else start_before(directory, oldest),
         **_end(files),
         "size": sum(row["size"] for row in rows),
         "segments": rows,
         "snapshots": len(files.snapshots),
-        "strays": [os.path.basename(name) for name in (*files.leftovers, *files.orphans, *files.skipped)],
+        "strays": [base_name(name) for name in (*files.leftovers, *files.orphans, *files.skipped)],
     }
     return {**facts, "glance": glance_of_partition(facts, files)}
 
@@ -142,7 +141,7 @@ def _row(segment: SegmentFiles) -> Facts:
     entries = {kind: entries_before_zeros(path, kind) for kind, path in segment.indexes.items()}
     return {
         "base_offset": segment.base_offset,
-        "size": os.path.getsize(segment.log),
+        "size": size_of(segment.log),
         **{kind.value: entries.get(kind) for kind in IndexKind},
     }
 
@@ -178,12 +177,12 @@ def _log_dir(path: str) -> Facts:
             rows.append({**row, "segments": segments, "size": size})
     duplicates = log_dir.duplicate_directories(found)
     facts: Facts = {
-        "lock": lock.state(os.path.join(path, ".lock")),
+        "lock": lock.state(join(path, ".lock")),
         "clean_shutdown": log_dir.was_clean(path) is True,
         "size": sum(row["size"] for row in rows),
         "partitions": rows,
-        "strays": [os.path.basename(name) for name in log_dir.stray_directories(path)],
-        "duplicates": [[os.path.basename(name) for name in both] for both in duplicates],
+        "strays": [base_name(name) for name in log_dir.stray_directories(path)],
+        "duplicates": [[base_name(name) for name in both] for both in duplicates],
     }
     return {**facts, "glance": {"unindexed": lost}}
 
@@ -191,8 +190,7 @@ def _log_dir(path: str) -> Facts:
 def _extent(files: PartitionFiles) -> tuple[int, int, Counter[str]]:
     """Segments and bytes of a partition, and what `unindexed_bytes` says."""
     rows: list[Facts] = [
-        {"size": os.path.getsize(each.log), **{kind.value: at for kind, at in each.indexes.items()}}
-        for each in files.segments
+        {"size": size_of(each.log), **{kind.value: at for kind, at in each.indexes.items()}} for each in files.segments
     ]
     return len(rows), sum(row["size"] for row in rows), unindexed_bytes(rows)
 
@@ -234,13 +232,13 @@ def _transactions(files: PartitionFiles) -> Facts | None:
     for _, path in sorted(files.snapshots.items())[-1:]:
         with contextlib.suppress(MQIndexError, OSError):
             begins = [first for _, first in read_snapshot(path)]
-            return {"open": len(begins), "first_offset": min(begins, default=None), "snapshot": os.path.basename(path)}
+            return {"open": len(begins), "first_offset": min(begins, default=None), "snapshot": base_name(path)}
     return None
 
 
 def _rates(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts | None:
     """Bytes and records a day, between the first time in the first segment and the greatest of the last one."""
-    with_records = [one for one in segments if os.path.getsize(one.log)]
+    with_records = [one for one in segments if size_of(one.log)]
     first, last = _ask(segments[:1], _first_time), _ask(with_records[-1:], _last_time)
     size = a_day(facts["size"], first, last)
     if size is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from mqindex.cli.keys import key_batches
 from mqindex.cli.output import Column, Rows, command_line, print_json
 from mqindex.cli.times import milliseconds
 from mqindex.cli.trouble import Trouble, say
+from mqindex.files.paths import absolute, parent_of
 from mqindex.wording.text import iso
 from mqindex.wording.verdict import BEFORE_SEGMENTS
 
@@ -103,7 +103,7 @@ def _records_of_segment(path: str, targets: Targets) -> Iterator[Answer]:
     if sentinels := [each for each in targets.tolist() if -5 <= each < 0]:
         raise Trouble(
             f"--timestamp {sentinels[0]} asks for an end of a partition, which {path} is a part of: "
-            f"query {os.path.dirname(os.path.abspath(path))}"
+            f"query {parent_of(absolute(path))}"
         )
     with open_segment(path) as segment:
         for timestamp in targets.tolist():

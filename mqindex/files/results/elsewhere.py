@@ -409,18 +409,16 @@ def require_finished(directory: Place, listed: Mapping[str, Stat]) -> None:
 
     listed : what is in the directory.
     """
-    root = directory.parent
-    try:
-        names = root.entries() if root is not None else {}
-    except OSError:  # perhaps it may not be listed
-        return
-    if root is None or MANIFEST not in names:
-        if root is not None and any(name.startswith(_SCRATCH) for name in names):
+    root, names = directory, listed
+    if not any(name == MANIFEST or name.startswith(_SCRATCH) for name in listed):
+        root, names = _above(directory)
+    if MANIFEST not in names:
+        if any(name.startswith(_SCRATCH) for name in names):
             raise FileStateError("its run has not finished", path=root, expected=MANIFEST, hint="run it again")
         return
     import json
 
-    manifest = root / MANIFEST
+    manifest, own = root / MANIFEST, "" if root is directory else directory.name
     try:
         said = json.loads(bytes(manifest.read(0, names[MANIFEST].size)))
         sizes = {str(one["name"]): int(one["size"]) for one in said["files"]} if said["schema"] == SCHEMA else {}
@@ -429,8 +427,17 @@ def require_finished(directory: Place, listed: Mapping[str, Stat]) -> None:
     for name, size in sizes.items():
         home, _, last = name.rpartition("/")
         got = listed[last].size if last in listed else None
-        if home == directory.name and got != size:
+        if home == own and got != size:
             raise FileStateError(
                 "a file is not as its rebuild left it", path=directory / last, expected=f"{size} bytes",
                 got="none" if got is None else f"{got} bytes", hint="rebuild it",
             )  # fmt: skip
+
+
+def _above(directory: Place) -> tuple[Place, Mapping[str, Stat]]:
+    """What is beside a directory; nothing where that may not be listed."""
+    root = directory.parent or directory
+    try:
+        return root, root.entries()
+    except OSError:
+        return root, {}
