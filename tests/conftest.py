@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.file_difference import difference
 from tests.support.golden import StoreCase, case
 from tests.support.memory_disk import memory_disk
+from tests.support.nightly import NIGHTLY
 from tests.support.spark_archive import java_options
 
 SEED_VARIABLE = "MQINDEX_TEST_SEED"
@@ -31,6 +32,7 @@ MAPPED_FILE = re.compile(rb"^(?:\S+ +){5}(/.*)$", re.MULTILINE)  # the sixth col
 NO_FILES = ("/dev/pts/", "/dev/null", "/dev/tty", "/dev/ptmx", "/dev/urandom", "/proc/", "/memfd:mqindex")
 MARKED_ROOMS = ("spark", "peer")
 REAL_STDERR = pytest.StashKey[int]()
+LEFT = pytest.StashKey[int]()  # how many tests the nightly run alone has
 # What a test records under these names is in the summary.
 SHOWN = ("shown with real brokers", "kill -9 at any time", "instructions of the kernels")
 
@@ -61,6 +63,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for room in MARKED_ROOMS:
             if item.nodeid.startswith(f"tests/{room}/"):
                 item.add_marker(room)
+    if not NIGHTLY:
+        left = [item for item in items if item.get_closest_marker("nightly")]
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        config.stash[LEFT] = len(left)
+        config.hook.pytest_deselected(items=left)
     if hasattr(config, "workerinput"):  # one of several processes
         from tests.support.scheduling import priority
 
@@ -91,11 +98,25 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left"] = session.config.stash.get(LEFT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    if hasattr(node, "workeroutput"):  # none of a process that crashed
+        node.config.stash[LEFT] = node.workeroutput["left"]
+
+
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
     return difference(left, right) if op == "==" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if left := terminalreporter.config.stash.get(LEFT, 0):
+        terminalreporter.section("left to the nightly run")
+        terminalreporter.line(f"{left} tests, of whose kinds a sample was run; MQINDEX_NIGHTLY=1 runs them too")
     recorded = [pair for report in terminalreporter.getreports("passed") for pair in report.user_properties]
     for title in SHOWN:
         if lines := sorted(str(line) for name, line in recorded if name == title):

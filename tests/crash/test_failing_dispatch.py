@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from mqindex.engines import LocalEngine
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import MessageStore, NewMessage, verify
 from tests.support.failing_calls import FailingCall
+from tests.support.nightly import NIGHTLY
 
 CONFIG = {
     "maxHashSlotNum": 5,
@@ -23,7 +23,6 @@ CONFIG = {
 }
 QUEUES = [("A", 0), ("A", 1), ("B", 0)]
 FAILURES = ("ENOSPC", "EIO", "EMFILE", "EACCES")
-WHOLE = bool(os.environ.get("MQINDEX_FAILING_CALLS"))
 Acknowledged = dict[str, tuple[tuple[str, int], int]]  # by key
 
 
@@ -75,7 +74,7 @@ def attempt(root: Path, at: int, failure: str) -> FailingCall:
 def test_whichever_call_fails_nothing_acknowledged_is_lost(failure: str, tmp_path: Path, rng: random.Random) -> None:
     calls = attempt(tmp_path / "whole", 10**9, failure).calls
     assert len(calls) > 200
-    chosen = range(1, len(calls) + 1) if WHOLE else sorted(rng.sample(range(1, len(calls) + 1), 40))
+    chosen = range(1, len(calls) + 1) if NIGHTLY else sorted(rng.sample(range(1, len(calls) + 1), 40))
     lost = {}
     for at in chosen:
         try:

@@ -27,6 +27,7 @@ from typing import Any
 
 from mqindex.files import disk
 from tests.support.imported import import_all
+from tests.support.nightly import NIGHTLY
 
 __all__ = ["CLEANUP", "Outcome", "Runner", "some_calls"]
 
@@ -50,8 +51,8 @@ class Outcome:
 
 
 def some_calls(source: random.Random) -> Iterator[int]:
-    """Numbers of calls, from 1 on, for a test that tries each: one of eight; all, where MQINDEX_CRASH_ROUNDS is set."""
-    step = 1 if os.environ.get("MQINDEX_CRASH_ROUNDS") else 8
+    """Numbers of calls, from 1 on, for a test that tries each: one of eight; all, in the nightly run."""
+    step = 1 if NIGHTLY else 8
     return iter(range(1 + source.randrange(step), 1000, step))  # so one of any eight that follow each other is tried
 
 

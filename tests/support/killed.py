@@ -1,7 +1,6 @@
 """A child process that says what it has acknowledged, until it is killed.
 
-MQINDEX_CRASH_ROUNDS: about how many kills at any time, a fourth as many of a whole store (30 where it is not set;
-nightly has thousands); where it is set, the tests that kill or fail a run at one of its calls try every call.
+ROUNDS is about how many kills there are at any time; of a whole store a fourth as many.
 """
 
 from __future__ import annotations
@@ -15,9 +14,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tests.support.nightly import NIGHTLY
+
 __all__ = ["ROUNDS", "killed"]
 
-ROUNDS = int(os.environ.get("MQINDEX_CRASH_ROUNDS") or 30)
+ROUNDS = 5000 if NIGHTLY else 30
 
 
 def killed(work: Callable[[int], None], word: struct.Struct, *, words: int, seconds: float) -> list[tuple[Any, ...]]:

@@ -1,11 +1,10 @@
 """Rebuilds from an object store to it where any one request fails: the right answer, or one clear sentence and nothing.
 
-`MQINDEX_EVERY_FAULT`: each request is made to fail, in each way; else a part of them.
+In the nightly run each request is made to fail, in each way; else a part of them.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -23,8 +22,9 @@ from tests.peer.places.test_faults import ALL, AT_ONCE, RETRIED, clear, options_
 from tests.peer.places.test_rebuild import files_below
 from tests.support.fault_proxy import FAULTS, FaultProxy
 from tests.support.log_writer import LogMessage, LogWriter
+from tests.support.nightly import NIGHTLY
 
-STEP = 1 if os.environ.get("MQINDEX_EVERY_FAULT") else 12  # from one request that fails to the next
+STEP = 1 if NIGHTLY else 12  # from one request that fails to the next
 GIVEN = {"hash_slot_num": 20, "index_num": 12, "config": {"mappedFileSizeConsumeQueue": 400}}
 MANIFEST = "mqindex.json"
 

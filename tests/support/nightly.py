@@ -1,0 +1,30 @@
+"""What only the nightly run does, where MQINDEX_NIGHTLY=1: the whole of a matrix of which `./dev test` has a sample.
+
+A sample is chosen so that each kind of failure is still met, and says how. Parameters that are left out are marked
+`nightly`; a loop in a test asks `NIGHTLY` how far it goes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+__all__ = ["NIGHTLY", "some"]
+
+NIGHTLY = bool(os.environ.get("MQINDEX_NIGHTLY"))
+
+
+def some(values: Iterable[Any], sampled: Callable[..., bool]) -> list[Any]:
+    """Parameters of a test: those of the sample, and the others marked. A value that is a tuple is several arguments.
+
+    >>> [len(one.marks) for one in some([("a", 1), ("b", 2)], lambda name, number: name == "a")]
+    [0, 1]
+    """
+    found = []
+    for value in values:
+        each = value if isinstance(value, tuple) else (value,)
+        found.append(pytest.param(*each, marks=() if sampled(*each) else pytest.mark.nightly))
+    return found
