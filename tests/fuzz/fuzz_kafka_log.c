@@ -175,18 +175,69 @@ static void find_many(const mqi_kafka_log *log, const mqi_kafka_batch *all, int6
     for (int i = 0; i < 8; i++) HOLDS(found[i] < log->len);
 }
 
+/* With as much of the log as a window has, and more where a batch needs it. */
+static void grow(mqi_kafka_recovery *r, int64_t size, int64_t step) {
+    r->partly = 1;
+    mqi_kafka_recover_start(r);
+    for (int64_t room = step; r->state == MQI_RECOVERY_RUNS; room *= 2) {
+        int64_t before = r->valid;
+        r->log.len = size - before < room ? size : before + room;
+        mqi_kafka_recover(r, size);
+        HOLDS(r->valid <= r->log.len && (r->state != MQI_RECOVERY_RUNS || r->log.len < size));
+        if (r->valid > before) room = step;
+    }
+}
+
+static void same(const mqi_kafka_recovery *a, const mqi_kafka_recovery *b) {
+    HOLDS(a->state == b->state && a->valid == b->valid && a->batches == b->batches);
+    HOLDS(a->offset_index.size == b->offset_index.size && a->time_index.size == b->time_index.size);
+    HOLDS(!a->offset_index.size || !memcmp(a->offset_index.data, b->offset_index.data, a->offset_index.size));
+    HOLDS(!a->time_index.size || !memcmp(a->time_index.data, b->time_index.data, a->time_index.size));
+}
+
+/* What lies behind damage is found, and no batch is counted twice. */
+static void recover_behind(const mqi_kafka_log *log, int64_t base, int64_t interval, int64_t max_index_size) {
+    mqi_crc_sums sums[2];
+    mqi_kafka_log summed = {log->buf, log->len, mqi_crc32, mqi_crc32c, sums};
+    HOLDS(mqi_crc_sums_start(sums, log->buf, log->len, mqi_crc32, MQI_CRC32_POLYNOMIAL));
+    HOLDS(mqi_crc_sums_start(sums + 1, log->buf, log->len, mqi_crc32c, MQI_CRC32C_POLYNOMIAL));
+    mqi_kafka_recovery r = {.log = *log,
+                            .size = log->len,
+                            .behind = &summed,
+                            .base_offset = base,
+                            .index_interval = interval,
+                            .max_index_size = max_index_size};
+    mqi_kafka_recover_start(&r);
+    mqi_kafka_recover(&r, log->len);
+    HOLDS(r.state != MQI_RECOVERY_RUNS && r.valid <= log->len);
+    int64_t after = 0;
+    for (int64_t n = 0; n < r.damage.size / (int64_t)sizeof(mqi_kafka_damage); n++) {
+        const mqi_kafka_damage *one = (const mqi_kafka_damage *)(const void *)r.damage.data + n;
+        HOLDS(one->at >= after && one->end > one->at && one->end <= r.valid && one->batches <= r.batches);
+        HOLDS(one->next_offset > one->last_offset);
+        after = one->end;
+    }
+    mqi_kafka_recover_free(&r);
+    mqi_crc_sums_free(sums);
+    mqi_crc_sums_free(sums + 1);
+}
+
 static void recover(const mqi_kafka_log *log, int64_t base, int64_t interval, int64_t max_index_size, int64_t step) {
-    mqi_kafka_recovery whole = {
-        .log = *log, .base_offset = base, .index_interval = interval, .max_index_size = max_index_size};
-    mqi_kafka_recovery steps = whole;
+    mqi_kafka_recovery whole = {.log = *log,
+                                .size = log->len,
+                                .base_offset = base,
+                                .index_interval = interval,
+                                .max_index_size = max_index_size};
+    mqi_kafka_recovery steps = whole, parts = whole;
     mqi_kafka_tally tally = {.stretch = step}; /* what is counted changes nothing else */
     steps.tally = &tally;
     mqi_kafka_recover_start(&whole);
     mqi_kafka_recover_start(&steps);
     mqi_kafka_recover(&whole, log->len);
     while (steps.state == MQI_RECOVERY_RUNS) mqi_kafka_recover(&steps, steps.valid + step);
-    HOLDS(whole.state == steps.state && whole.valid == steps.valid && whole.batches == steps.batches);
-    HOLDS(whole.offset_index.size == steps.offset_index.size && whole.time_index.size == steps.time_index.size);
+    grow(&parts, log->len, step);
+    same(&whole, &steps);
+    same(&whole, &parts);
     HOLDS(whole.valid <= log->len && whole.offset_index.size <= max_index_size);
     mqi_kafka_tally_settle(&tally);
     int64_t counted = 0, batches = 0;
@@ -198,6 +249,7 @@ static void recover(const mqi_kafka_log *log, int64_t base, int64_t interval, in
     HOLDS(mqi_kafka_is_sorted(&offsets) && mqi_kafka_is_sorted(&times));
     mqi_kafka_recover_free(&whole);
     mqi_kafka_recover_free(&steps);
+    mqi_kafka_recover_free(&parts);
     mqi_kafka_tally_free(&tally);
 }
 
@@ -247,6 +299,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         find_many(&log, all, n, &t);
     }
     recover(&log, base, interval, most, step);
+    recover_behind(&log, base, interval, most);
     resync(&log, base, &t);
     free(m.bytes);
     return 0;

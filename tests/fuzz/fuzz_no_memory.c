@@ -241,7 +241,7 @@ static int64_t make_batches(tape *t, uint8_t *out) {
 
 static int recover_once(mqi_kafka_recovery *r, const mqi_kafka_log *log) {
     mqi_kafka_recover_free(r);
-    *r = (mqi_kafka_recovery){.log = *log, .fd = -1, .index_interval = 64, .max_index_size = 1 << 20};
+    *r = (mqi_kafka_recovery){.log = *log, .size = log->len, .fd = -1, .index_interval = 64, .max_index_size = 1 << 20};
     mqi_kafka_recover_start(r);
     mqi_kafka_recover(r, log->len);
     return r->state;
