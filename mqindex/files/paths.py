@@ -119,6 +119,14 @@ def size_of(path: str) -> int:
     return status_of(path).st_size
 
 
+def as_it_is(path: str) -> tuple[str, int]:
+    """A file's path and length; whoever opens that path elsewhere reads this version, or gets an error."""
+    if not isinstance(path, Place):
+        return path, size_of(path)
+    found = path.stat()
+    return Place(path, path.storage, found), found.size
+
+
 def is_link(path: str) -> bool:
     """Whether a name is a symbolic link: none is elsewhere."""
     return not isinstance(path, Place) and os.path.islink(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqindex.files import disk
+from mqindex.files.paths import scan
+from mqindex.files.places.place import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,3 +81,11 @@ def files_state(paths: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
     """
     found = [(path, disk.status(path)) for path in sorted(paths)]
     return tuple((path, stat.st_ino, stat.st_size) for path, stat in found if stat is not None)
+
+
+def directory_state(directory: str) -> tuple[tuple[str, int, int], ...]:
+    """The same for all files in a directory; of one elsewhere by one request."""
+    if not isinstance(directory, Place):
+        return files_state(os.path.join(directory, name) for name in os.listdir(directory))
+    found = [(entry.path, entry.stat()) for entry in scan(directory)]
+    return tuple((path, stat.st_ino, stat.st_size) for path, stat in found)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from mqindex.files.paths import absolute, join, list_names
-from mqindex.spark.functions.column_functions import by_value, column_function, files_state, register_function
+from mqindex.files.paths import absolute
+from mqindex.spark.functions.column_functions import by_value, column_function, directory_state, register_function
 from mqindex.spark.options import given
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _offsets(directory: str, timestamps: pa.Array) -> pa.Array:
         raise ValueError(f"timestamp: expected ms since the epoch, a bigint, got {timestamps.type}{hint}")
     asked = timestamps.cast(pa.int64())
     valid = asked.is_valid().to_numpy(zero_copy_only=False)
-    log = _opened(directory, files_state(join(directory, name) for name in list_names(directory)))
+    log = _opened(directory, directory_state(directory))
     _, offsets = log.offsets_for_timestamps(asked.fill_null(0).to_numpy()[valid])
     found = np.full(len(asked), -1, np.int64)
     found[valid] = offsets

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from mqindex._words import plural
 from mqindex.columns.distinct import distinct
 from mqindex.errors import FormatError, MQIndexError
-from mqindex.files.paths import parent_of, size_of
+from mqindex.files.paths import as_it_is, parent_of, size_of
 from mqindex.kafka import LogSegment
 from mqindex.kafka.log.batches import batch_columns
 from mqindex.kafka.partition.isolation import visible_to
@@ -100,7 +100,7 @@ class _LogReader(RangeReader):
                 if log is None or of.base_offset >= self.stop or end <= self.start:
                     continue
                 try:
-                    size = size_of(log)
+                    log, size = as_it_is(log)
                 except FileNotFoundError:
                     left_out(log, of.root, ".log")
                     continue
@@ -114,6 +114,7 @@ class _LogReader(RangeReader):
     def tables(self, partition: Ranges) -> Iterator[pa.Table]:
         for one in partition.ranges:
             try:
+                size_of(one.path)  # elsewhere opening it asks nothing
                 segment = LogSegment.open(one.path, base_offset=one.of.base_offset)
             except FileNotFoundError:
                 left_out(one.path, one.of.root, ".log")

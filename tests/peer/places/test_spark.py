@@ -15,10 +15,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from mqindex import rocketmq
+from mqindex import kafka, rocketmq
 from mqindex.files.places.place import Place, place_of
+from tests.golden.test_kafka_elsewhere import written_now
+from tests.golden.test_kafka_rebuild import options
 from tests.peer.places.servers import CREDENTIAL, Server
 from tests.support.golden import case
+from tests.support.golden_kafka import PartitionCase
 from tests.support.spark_cluster import IsolatedCluster
 
 RETRIES = {
@@ -247,3 +250,61 @@ def test_the_sources_read_there(server: Server, isolated_cluster: IsolatedCluste
     assert sums == [sum(offsets), units, sum(hashes), int(hits.values.sum())]
     assert "rocketmq_commitlog" in shown
     assert CREDENTIAL not in shown
+
+
+def kafka_there(spark: Any, url: str, options: dict[str, Any], times: list[int]) -> tuple[list[Any], str]:
+    """Of each source of Kafka's files a sum over all rows, the offsets of times, and how Spark shows it all."""
+    import mqindex.spark
+
+    mqindex.spark.register(spark)
+    found: list[Any] = []
+    shown = ""
+    for source, option, what, column in (
+        ("kafka_log", "rows", "records", "offset"), ("kafka_log", "rows", "batches", "position"),
+        ("kafka_index", "index", "offset", "position"), ("kafka_index", "index", "time", "timestamp"),
+        ("kafka_index", "index", "transaction", "last_offset"),
+    ):  # fmt: skip
+        reader = spark.read.format(source).option(option, what).option("storageOptions", json.dumps(options))
+        frame = reader.load(url).selectExpr(f"sum({column}) AS total")
+        shown += frame._jdf.queryExecution().toString() + frame._jdf.queryExecution().logical().toString()
+        found.append(frame.first().total)
+    find = mqindex.spark.offset_for_timestamp(url, storage_options=options)
+    asked = spark.createDataFrame([(ms,) for ms in times], "ms bigint").repartition(2)
+    answered = asked.select("ms", find("ms").alias("offset"))
+    shown += answered._jdf.queryExecution().toString()
+    found.append(sorted((row.ms, row.offset) for row in answered.collect()))
+    return found, shown
+
+
+def kafka_rebuilt(spark: Any, url: str, out: str, options: dict[str, Any], given: dict[str, Any]) -> Any:
+    import mqindex.spark
+
+    return kafka.rebuild(url, out, storage_options=options, engine=mqindex.spark.SparkEngine(spark), **given)
+
+
+def test_partitions_of_kafka_are_read_and_rebuilt_there(
+    server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path
+) -> None:
+    chosen = PartitionCase("410-txn")
+    directory = written_now(chosen.closed(tmp_path))
+    url = f"{server.upload(directory.parent, 'kafka')}/{directory.name}"
+    segments = chosen.truth["segments"]
+    with kafka.PartitionLog.open(directory) as log:
+        records = [rows for one in log.segments for rows in one.records(columns=["offset"])]
+        positions = [at for one in log.segments for at in one.batches()["position"].tolist()]
+        times = [entry[0] for said in segments for entry in said["timeIndex"]][::5]
+        expected = sorted((ms, at.offset) for ms in times if (at := log.offset_for_timestamp(ms)))
+    sums = [
+        sum(int(rows["offset"].sum()) for rows in records), sum(positions),
+        *(sum(entry[n] for said in segments for entry in said[kind])
+          for kind, n in (("offsetIndex", 1), ("timeIndex", 0), ("txnIndex", 3))),
+    ]  # fmt: skip
+    found, shown = isolated_cluster.run(kafka_there, url, server.options, times)
+    assert found == [*sums, expected]
+    assert "kafka_log" in shown
+    assert CREDENTIAL not in shown
+    given = {**options(chosen)}
+    del given["engine"]
+    kafka.rebuild(directory, tmp_path / "here", **given)
+    there = isolated_cluster.run(kafka_rebuilt, url, f"{server.url}/results/kafka", server.options, given)
+    require_same(server, "results/kafka", tmp_path / "here", there)
