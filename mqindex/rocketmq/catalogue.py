@@ -63,10 +63,10 @@ TIMER_WHEEL_LENGTH = Kind("timer-wheel-length", "error",
     "that are only in older files of timerlog may be lost", stops_start=True)
 TIMER_LOG_LENGTH = Kind("timer-log-length", "error",
     "A file of the timer log is not as long as it must be, or not of its name, and brokers 5.0 and later do not start.",
-    f"{_NO_5_0_START}: if the setting mappedFileSizeTimerLog is another, give it with --broker-conf; if the file was "
-    "cut, restore it, or move timerwheel, timerlog and config/timercheck elsewhere: the broker makes them from the "
+    "{who} refuses to start: if the setting mappedFileSizeTimerLog is another, give it with --broker-conf; if the file "
+    "was cut, restore it, or move timerwheel, timerlog and config/timercheck elsewhere: the broker makes them from the "
     "log, and delivers again what was due", stops_start=True)
-TIMER_LOG_STRAY = replace(TIMER_LOG_LENGTH, hint=f"{_NO_5_0_START}: move it elsewhere")
+TIMER_LOG_STRAY = replace(TIMER_LOG_LENGTH, hint="{who} refuses to start: move it elsewhere")
 COMPACTION_STRAY = Kind("compaction-stray", "error",
     "A directory that is no queue is among those of the log of a compacted topic, or a file that is not named by a "
     "number is in one, and brokers 5.1 and later do not start.",

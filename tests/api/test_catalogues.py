@@ -94,6 +94,8 @@ def test_a_hint_gets_the_names_that_it_asks_for(broker: ModuleType) -> None:
         others = [given(call) for call in calls if id(maker(call)) not in direct]
         if any(isinstance(node, ast.Name) and node.id == "unit_finding" for node in ast.walk(tree)):
             others += [{"places"}, {"units"}]  # what it gives the kinds that are handed to it
+        if any(isinstance(node, ast.Name) and node.id == "Loaded" for node in ast.walk(tree)):
+            others.append({"who"})  # what `Refused.finding` gives them
         parts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "name"}
         for node in ast.walk(tree):
             name = kind_named(broker, node)

@@ -24,7 +24,7 @@ EXAMPLES = {  # and how many files a recipe names at least
     "A finding": ("linked-directory", "rocketmq", 4),
 }
 IN_ORDER = {  # what a recipe's example is called in the code, and the files of it that have to name it
-    "A setting": ("TIMER_LOG_FILE_SIZE", ["rocketmq/settings.py", "rocketmq/checks/start/timer_files.py"]),
+    "A setting": ("TIMER_LOG_FILE_SIZE", ["rocketmq/settings.py", "rocketmq/checks/start/load_look.py"]),
     "A rule of a broker": ("TAGS_INDEXED", ["rocketmq/brokers.py", "rocketmq/options.py"]),
     "A finding": ("LINKED_DIRECTORY", ["rocketmq/catalogue.py", "rocketmq/pipeline/survey.py"]),
 }

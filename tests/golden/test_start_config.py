@@ -14,6 +14,7 @@ from mqindex.rocketmq import MessageStore, repair, verify
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
 from mqindex.wording.verdict import verdict
 from tests.support.golden import BASIC, case
+from tests.support.locks import held
 
 ONE = LocalEngine(1)
 OLD, NEW = "4.9.3", "5.5.0"
@@ -321,7 +322,12 @@ def test_the_length_of_one_file_of_the_timer_log_is_not_guessed(store: Path) -> 
     report = look(store, NEW)
     assert (starts(store, NEW), report.ok) == (None, False)
     assert obstacles(store, NEW) == [
-        Obstacle(str(path), f"1000 bytes, not {LOG_FILE}", "unless mappedFileSizeTimerLog is 1000", "--broker-conf")
+        Obstacle(
+            str(path),
+            f"1000 bytes, not {LOG_FILE}, the default",
+            "unless mappedFileSizeTimerLog is 1000",
+            "--broker-conf",
+        )
     ]
     assert [(one.severity, one.kind) for one in report.findings] == [("error", "timer-log-length")]
     assert report.start is not None
@@ -345,6 +351,27 @@ def test_two_files_of_the_timer_log_show_their_length(store: Path) -> None:
 def test_a_stray_file_in_the_timer_log_stops_5_x(store: Path) -> None:
     sparse(store / "timerlog" / "copy", LOG_FILE)
     assert [one.reason for one in obstacles(store, NEW)] == ["not named by a number"]
+
+
+def test_a_directory_in_the_timer_log_stops_who_stops_at_one_in_the_log(store: Path) -> None:
+    """5.0.0 did not come up with it, and was said to start."""
+    path = store / "timerlog" / "lost+found"
+    path.mkdir(parents=True)
+    assert [starts(store, version) for version in (OLD, "5.0.0", "5.1.0", NEW, None)] == [True, False, True, True, None]
+    assert [(one.path, one.brokers) for one in obstacles(store)] == [(str(path), "from 5.0 on, before 5.1")]
+    told = [(one.kind, one.path, one.hint) for one in look(store, "5.0.0").findings]
+    assert told == [("timer-log-length", str(path), "the broker refuses to start: move it elsewhere")]
+
+
+def test_an_empty_last_file_of_the_timer_log_is_deleted_from_5_1_3_on(store: Path) -> None:
+    """5.1.0 did not come up with it, and was said to start."""
+    path = sparse(store / "timerlog" / f"{0:020d}", 0)
+    assert [starts(store, version) for version in ("5.0.0", "5.1.0", "5.1.3", NEW)] == [False, False, True, True]
+    start = look(store, "5.1.3").start
+    assert start is not None
+    assert start.deletes == (str(path),)
+    with held(store / "lock"):  # the broker makes it at this moment
+        assert (starts(store, "5.1.0"), look(store, "5.1.0").findings) == (True, [])
 
 
 # ---- what is no file, or no directory

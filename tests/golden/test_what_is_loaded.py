@@ -8,6 +8,7 @@ import pytest
 
 from mqindex.rocketmq import verify
 from tests.support.golden import case
+from tests.support.locks import held
 
 QUEUE = "consumequeue/BBTopic/0"
 LENGTH = 1000
@@ -74,3 +75,38 @@ def test_the_directories_that_a_broker_loads_as_queues(tmp_path: Path, name: str
     report = verify(store, broker_version="4.9.3")
     assert report.start is not None
     assert report.start.starts is not loaded
+
+
+@pytest.mark.parametrize("version", [None, "4.9.3", "5.1.3"])
+def test_a_next_file_of_a_queue_that_a_live_broker_makes_is_nothing(tmp_path: Path, version: str | None) -> None:
+    """As of the log, where it was nothing already."""
+    store = case("basic-493").unpack(tmp_path)
+    path = store / QUEUE / f"{2000:020d}"
+    path.touch()
+    with held(store / "lock"):
+        report = verify(store, broker_version=version)
+    assert [one.kind for one in report.findings if one.path == str(path)] == []
+    assert report.start is not None
+    assert str(path) not in (*report.start.deletes, *(one.path for one in report.start.obstacles))
+
+
+@pytest.mark.parametrize("below", ["commitlog", QUEUE])
+def test_a_live_broker_shows_that_it_starts_with_what_some_refuse(tmp_path: Path, below: str) -> None:
+    """In the log it was a warning, in a queue an error."""
+    store = case("basic-493").unpack(tmp_path)
+    path = store / below / "lost+found"
+    path.mkdir()
+    with held(store / "lock"):
+        report = verify(store)
+    assert [one.severity for one in report.findings if one.path == str(path)] == ["warning"]
+
+
+def test_a_stray_file_in_a_batch_queue_stops_brokers_that_have_them(tmp_path: Path) -> None:
+    """Of a version that is not known it was said that every broker refuses it."""
+    store = case("basic-493").unpack(tmp_path)
+    path = store / "batchconsumequeue/Other/0/notes"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(bytes(3))
+    start = verify(store).start
+    assert start is not None
+    assert [one.brokers for one in start.obstacles if one.path == str(path)] == ["from 5.0 on"]

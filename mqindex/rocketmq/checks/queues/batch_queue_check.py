@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._rules import Broker
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import join
@@ -25,6 +24,7 @@ from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, unit_finding
 from mqindex.rocketmq.checks.queues.queue_check import file_findings
+from mqindex.rocketmq.checks.start.loading import Loader
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import FileWalk, units_of
@@ -76,7 +76,7 @@ class BatchLook(NamedTuple):
     damaged: tuple[tuple[int, int], ...]
     compared: tuple[tuple[int, int], ...]
     file_size: int
-    broker: Broker
+    loader: Loader
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ def _look(look: BatchLook) -> BatchLooked:
     looked = BatchLooked(*look.name)
     files, skipped = queue_files(look.path, BATCH_UNIT_SIZE)
     looked.files = len(files)
-    looked.findings = file_findings(look.path, files, skipped, look.file_size, look.broker)
+    looked.findings = file_findings(look.path, files, skipped, look.file_size, look.loader)
     if not files:
         return looked
     try:

@@ -9,6 +9,7 @@ from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.files.paths import join
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.brokers import BATCH_QUEUES
 from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.queues.batch_queue_check import (
     BatchCheck,
@@ -22,6 +23,7 @@ from mqindex.rocketmq.checks.queues.batch_queue_check import (
     put_together,
 )
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, lost_stretches, spoils
+from mqindex.rocketmq.checks.start.loading import Loader
 from mqindex.rocketmq.checks.waiting import Waiting
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
@@ -61,7 +63,7 @@ def _compared(
     directory, low, high = found.options.batch_consume_queue, found.min_phy_offset, walked.end
     borders = tuple((start, stop) for _, start, stop in ranges)
     paths = [join(directory, topic, str(queue_id)) for topic, queue_id in present]
-    rules = found.queues.batch_file_size, found.next_broker
+    rules = found.queues.batch_file_size, Loader(found.next_broker, found.is_in_use(), BATCH_QUEUES)
     looks = [BatchLook(*one, low, high, damaged, borders, *rules) for one in zip(present, paths, strict=True)]
     looked = engine.map(look_at_batches, looks, name="look at the batch queues")
     checks = [

@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.consume_queue import check_units, decode_units
-from mqindex._rules import Broker
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import size_of
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, unit_finding
-from mqindex.rocketmq.checks.start.loading import Loaded, load
+from mqindex.rocketmq.checks.start.loading import Loaded, Loader
 from mqindex.rocketmq.checks.start.start_files import begins_without_unit, listed
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
@@ -44,7 +43,7 @@ class QueueCheck(NamedTuple):
     high: int
     damaged: tuple[tuple[int, int], ...]
     file_size: int
-    broker: Broker
+    loader: Loader
 
 
 def check_queue(check: QueueCheck) -> CheckedQueue:
@@ -58,7 +57,7 @@ def check_queue(check: QueueCheck) -> CheckedQueue:
 def _check_queue(check: QueueCheck) -> CheckedQueue:
     checked = CheckedQueue(check.topic, check.queue_id)
     files, skipped = queue_files(check.path, QUEUE_UNIT_SIZE)
-    checked.findings += file_findings(check.path, files, skipped, check.file_size, check.broker)
+    checked.findings += file_findings(check.path, files, skipped, check.file_size, check.loader)
     checked.files = len(files)
     if files:
         checked.min_offset = files[0].start // QUEUE_UNIT_SIZE
@@ -78,25 +77,25 @@ def _blank_end(files: Sequence[LogFile], max_offset: int) -> tuple[Finding, ...]
 
 
 def file_findings(
-    directory: str, files: Sequence[LogFile], skipped: Sequence[Skipped], file_size: int, broker: Broker
+    directory: str, files: Sequence[LogFile], skipped: Sequence[Skipped], file_size: int, loader: Loader
 ) -> tuple[Finding, ...]:
     """What is wrong with names and lengths in a queue's directory."""
-    loaded = load(listed([directory]), file_size, broker) if skipped else None
-    strays = (_stray(one, loaded) for one in skipped if loaded is not None)
+    strays = _strays(skipped, loader.load(listed([directory]), file_size)) if skipped else ()
     lengths = (finding for file in files for finding in _wrong_length(file, file_size))
     return (*strays, *lengths, *_holes(files))
 
 
-def _stray(one: Skipped, loaded: Loaded) -> Finding:
+def _strays(skipped: Sequence[Skipped], loaded: Loaded) -> Iterator[Finding]:
     """What is not the queue's, by what a broker does with it."""
-    refused = next((refused for refused in loaded.refused if refused.entry.path == one.path), None)
-    if refused is not None:
-        stray = catalogue.STRAY_QUEUE_FILE
-        return stray.finding(one.path, expected=refused.expected, got=refused.got, who=refused.who)
-    kind = catalogue.IGNORED_QUEUE_FILE
-    if any(entry.path == one.path for entry in loaded.files):
-        kind = catalogue.LOADED_AS_QUEUE_FILE
-    return kind.finding(one.path, got=one.reason)
+    refused = {one.entry.path: one for one in loaded.refused}
+    files = {one.path for one in loaded.files}
+    for one in skipped:
+        if one.path in refused:
+            yield refused[one.path].finding(catalogue.STRAY_QUEUE_FILE)
+        elif one.path in files:
+            yield catalogue.LOADED_AS_QUEUE_FILE.finding(one.path, got=one.reason)
+        elif loaded.made is None or one.path != loaded.made.path:
+            yield catalogue.IGNORED_QUEUE_FILE.finding(one.path, got=one.reason)
 
 
 def _wrong_length(file: LogFile, file_size: int) -> Iterator[Finding]:

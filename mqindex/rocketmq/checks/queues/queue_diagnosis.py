@@ -21,6 +21,7 @@ from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, lost_stre
 from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.queues.queue_check import QueueCheck
 from mqindex.rocketmq.checks.queues.unit_check import QueueRun
+from mqindex.rocketmq.checks.start.loading import Loader
 from mqindex.rocketmq.kinds import is_rocksdb
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.commit_log import CommitLog
@@ -85,7 +86,8 @@ def diagnose_queues(
     batch_queues = listed.batch_queues if follows(found.version.broker, BATCH_QUEUES) else ()
     present = [name for name in listed.queues if name[0] not in batch]
     lost = lost_stretches(walked)
-    checks = [_check(walked, name, all_expected.get(name), lost) for name in present]
+    loader = Loader(found.next_broker, found.is_in_use())
+    checks = [_check(walked, name, all_expected.get(name), lost, loader) for name in present]
     weights = [1 + len(check.ranges) for check in checks]
     looked = engine.map(queue_check.check_queue, checks, name="check the queues", weights=weights, unit="stretch")
     compared, end = compare_all_batches(engine, walked, batch_queues), walked.end
@@ -157,7 +159,7 @@ def _list_queues(options: StoreOptions) -> _Listed:
 
 
 def _check(
-    walked: Walked, name: QueueName, expected: ExpectedUnits | None, lost: tuple[tuple[int, int], ...]
+    walked: Walked, name: QueueName, expected: ExpectedUnits | None, lost: tuple[tuple[int, int], ...], loader: Loader
 ) -> QueueCheck:
     found = walked.survey
     return QueueCheck(
@@ -169,7 +171,7 @@ def _check(
         high=walked.end,
         damaged=lost,
         file_size=found.queues.rules.file_size,
-        broker=found.next_broker,
+        loader=loader,
     )
 
 

@@ -1,42 +1,76 @@
-"""Whether a broker's next start would load the directories of a log and of its queues, and what it would delete there.
+"""Whether a broker's next start would load the directories of a log, of its queues and of its timers; what it deletes.
 
-Source: RocketMQ `MappedFileQueue`, `DefaultMessageStore.load`, `ConsumeQueueStore.loadConsumeQueues`, 4.5 to 5.5.1.
+Source: RocketMQ `MappedFileQueue`, `DefaultMessageStore.load`, `ConsumeQueueStore.loadConsumeQueues`, `TimerLog.load`,
+4.5 to 5.5.1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
+from mqindex._rules import Rule
 from mqindex._words import plural
-from mqindex.files.paths import base_name, parent_of
+from mqindex.files.paths import base_name, join, parent_of
+from mqindex.report import Kind
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.brokers import BATCH_QUEUES, BLANK_ENDS_STOP, EMPTY_FILES_STOP
+from mqindex.rocketmq.brokers import BATCH_QUEUES, BLANK_ENDS_STOP, EVERY, TIMERS
 from mqindex.rocketmq.checks.start import start_files
-from mqindex.rocketmq.checks.start.loading import Refused, load
+from mqindex.rocketmq.checks.start.loading import Loaded, Loader, Refused
 from mqindex.rocketmq.checks.start.recovery import reach_of_queues
 from mqindex.rocketmq.checks.start.start_files import Entry, begins_without_unit, is_log_file, listed, number_of
 from mqindex.rocketmq.checks.start.start_look import StartLook
 from mqindex.rocketmq.kinds import queue_paths
 from mqindex.rocketmq.rocksdb import config_in_rocksdb
-from mqindex.rocketmq.settings import BATCH_FILE_SIZE, EXT_FILE_SIZE, LOG_FILE_SIZE, QUEUE_FILE_SIZE, Setting
+from mqindex.rocketmq.settings import (
+    BATCH_FILE_SIZE,
+    EXT_FILE_SIZE,
+    LOG_FILE_SIZE,
+    QUEUE_FILE_SIZE,
+    TIMER_LOG_FILE_SIZE,
+    Setting,
+)
 
-_STRAY = {"log": catalogue.STRAY_LOG_FILE, "queue": catalogue.STRAY_EXT_FILE}
-_EMPTY = {"log": catalogue.LOG_FILE_EMPTY, "queue": catalogue.QUEUE_FILE_EMPTY}
-_LENGTH = {"log": catalogue.LOG_FILE_LENGTH, "queue": catalogue.OTHER_QUEUE_SIZE}
+
+class _Files(NamedTuple):
+    """Files of one kind, which brokers load by directories. `rule`: which brokers do.
+
+    `stray`, `empty`, `length`: what is said of an entry that is refused; None: other checks say it. `unknown`: of one
+    whose length may be refused.
+    """
+
+    size: Setting[int]
+    rule: Rule = EVERY
+    stray: Kind | None = None
+    empty: Kind | None = None
+    length: Kind | None = None
+    unknown: Kind = catalogue.FILE_LENGTH_UNKNOWN
+
+    def kind_of(self, refused: Refused) -> Kind | None:
+        return self.length if refused.expected is not None else self.empty if refused.empty else self.stray
+
+
+_LOG = _Files(LOG_FILE_SIZE, EVERY, catalogue.STRAY_LOG_FILE, catalogue.LOG_FILE_EMPTY, catalogue.LOG_FILE_LENGTH)
+_QUEUES = _Files(QUEUE_FILE_SIZE)
+_EXT = _Files(EXT_FILE_SIZE, EVERY, catalogue.STRAY_EXT_FILE, catalogue.QUEUE_FILE_EMPTY, catalogue.OTHER_QUEUE_SIZE)
+_BATCH_QUEUES = _Files(BATCH_FILE_SIZE, BATCH_QUEUES)
+_TIMER_LOG = _Files(
+    TIMER_LOG_FILE_SIZE, TIMERS,
+    catalogue.TIMER_LOG_STRAY, catalogue.TIMER_LOG_STRAY, catalogue.TIMER_LOG_LENGTH, catalogue.TIMER_LOG_LENGTH,
+)  # fmt: skip
 _BATCH = "BatchCQ"
 
 
 class LoadLook(StartLook):
-    """Looks at the directories of a log and of queues."""
+    """Looks at the directories of a log, of queues and of timers."""
 
     def at_log(self) -> None:
         """Every entry of its directories must be a file of the log; without one the broker deletes the queues."""
         entries = listed(self._options.commitlog)
         there = start_files.usual([one.size for one in entries if is_log_file(one)])
         size = self._options.known(LOG_FILE_SIZE) or start_files.log_file_size(entries) or there
-        self._load(entries, size, "log")
-        self._require_known(LOG_FILE_SIZE, size, [entries])
+        self._at_names(self._load(_LOG, entries, size).files)
+        self._require_known(_LOG, size, [entries])
         if self._running or any(start_files.is_log_file(one) and one.size for one in entries):
             return
         home = self._options.consume_queue
@@ -46,30 +80,18 @@ class LoadLook(StartLook):
             none = catalogue.QUEUES_DELETED_AT_NEXT_START.finding(home, expected="a commit log", got="none")
             self._findings.append(none)
 
-    def _load(self, entries: Sequence[Entry], size: int | None, what: str) -> None:
-        """`what`: whose files; other checks make the findings of a "simple queue"."""
-        loaded = load(entries, size, self._broker)
+    def _load(self, what: _Files, entries: Sequence[Entry], size: int | None) -> Loaded:
+        """One directory of files of a kind."""
+        loaded = Loader(self._broker, self._running, what.rule).load(entries, size)
         self._files += [one for one in entries if not one.directory]
-        making = what == "log" and self._running  # the broker makes its next file
         for refused in loaded.refused:
-            if not (making and refused.rule is EMPTY_FILES_STOP):
-                self._refuse(refused, what)
-        if loaded.deleted is not None and not making:
+            self._stop(refused.entry.path, refused.reason, refused.brokers, refused.stops)
+            kind = what.kind_of(refused)
+            if kind is not None:
+                self._findings.append(refused.finding(kind))
+        if loaded.deleted is not None:
             self._deletes.append(loaded.deleted.path)
-        if what == "log":
-            self._at_names(loaded.files)
-
-    def _refuse(self, refused: Refused, what: str) -> None:
-        """With this file a broker of the rule does not start."""
-        self._stop(refused.entry.path, refused.reason, refused.brokers, refused.stops)
-        kinds = _LENGTH if refused.expected is not None else _EMPTY if refused.empty else _STRAY
-        if what not in kinds:
-            return
-        kind = kinds[what]
-        if refused.stops is None and self._running:  # the running broker shows that it is another version
-            kind = replace(kind, severity="warning")
-        path, expected, got = refused.entry.path, refused.expected, refused.got
-        self._findings.append(kind.finding(path, expected=expected, got=got, who=refused.who))
+        return loaded
 
     def _at_names(self, files: Sequence[Entry]) -> None:
         """Each log file is loaded whatever its number: one after the other, by name."""
@@ -84,11 +106,11 @@ class LoadLook(StartLook):
                 self._findings.append(kind.finding(one.path, expected="one file of this name", got=got))
             before[one.name] = one
 
-    def _require_known(self, setting: Setting[int], size: int | None, directories: Iterable[Sequence[Entry]]) -> None:
+    def _require_known(self, what: _Files, size: int | None, directories: Iterable[Sequence[Entry]]) -> None:
         """Nobody knows whether a broker takes files whose length is neither given nor shown, nor its default."""
-        default = setting.default
+        setting = what.size
         known = self._options.known(setting) is not None
-        if known or size in (None, default) or self._running:  # a broker has loaded them
+        if known or size in (None, setting.default) or self._running:  # a broker has loaded them
             return
         first: Entry | None = None
         for entries in directories:
@@ -96,11 +118,12 @@ class LoadLook(StartLook):
                 return
             first = first or next((one for one in entries if not one.directory and one.size == size), None)
         if first is not None:
-            reason = f"{plural(size, 'byte')}, not {default}, the default"
-            self._stop(first.path, reason, f"unless {setting.name} is {size}", None, "--broker-conf")
+            reason = f"{plural(size, 'byte')}, not {setting.default}"
+            self._stop(first.path, f"{reason}, the default", f"unless {setting.name} is {size}", None, "--broker-conf")
             option = f"--broker-conf FILE, the broker's own, whole, for its {setting.name}"
-            unknown = catalogue.FILE_LENGTH_UNKNOWN
-            self._findings.append(unknown.finding(first.path, expected=default, got=size, option=option))
+            who = f"a broker {what.rule.brokers}"
+            expected, got = setting.default, size
+            self._findings.append(what.unknown.finding(first.path, expected=expected, got=got, option=option, who=who))
 
     def at_queues(self) -> None:
         """Consume queues, their extension files where these are on, and batch queues."""
@@ -112,17 +135,17 @@ class LoadLook(StartLook):
         batch = self._found.queues.declared
         options = self._options
         simple = queue_paths(options.consume_queue)
-        self._at_blank_ends(self._load_queues(simple, QUEUE_FILE_SIZE, rules.file_size, "simple queue"))
+        self._at_blank_ends(self._load_queues(_QUEUES, simple, rules.file_size))
         if rules.ext_file_size is not None:
             ext = queue_paths(options.consume_queue_ext_directory)
-            self._load_queues(ext, EXT_FILE_SIZE, rules.ext_file_size, "queue")
+            self._load_queues(_EXT, ext, rules.ext_file_size)
         if self._broker.does(BATCH_QUEUES) is False:  # it loads no batch queues, and compares no types
             return
         for path in simple:
             self._require_type(path, "SimpleCQ", batch is None or _topic_of(path) not in batch)
         batched = queue_paths(options.batch_consume_queue)
         there = start_files.usual([one.size for one in listed(batched) if is_log_file(one)])
-        self._load_queues(batched, BATCH_FILE_SIZE, options.known(BATCH_FILE_SIZE) or there, "simple queue")
+        self._load_queues(_BATCH_QUEUES, batched, options.known(BATCH_FILE_SIZE) or there)
         for path in batched:
             self._require_type(path, _BATCH, batch is None or _topic_of(path) in batch)
 
@@ -147,14 +170,20 @@ class LoadLook(StartLook):
         heads = (start_files.message_at(one.path, max(reach - number_of(one), 0)) for one in files[:2])
         return any(head is not None for head in heads)
 
-    def _load_queues(
-        self, queues: Iterable[str], setting: Setting[int], size: int | None, what: str
-    ) -> list[list[Entry]]:
+    def _load_queues(self, what: _Files, queues: Iterable[str], size: int | None) -> list[list[Entry]]:
         directories = [listed([path]) for path in queues]
         for entries in directories:
-            self._load(entries, size, what)
-        self._require_known(setting, size, directories)
+            self._load(what, entries, size)
+        self._require_known(what, size, directories)
         return directories
+
+    def at_timer_log(self) -> None:
+        """Its files, one after the other."""
+        entries = listed([join(self._options.root, "timerlog")])
+        there = start_files.usual([one.size for one in entries if is_log_file(one)])
+        size = self._options.known(TIMER_LOG_FILE_SIZE) or start_files.log_file_size(entries) or there
+        self._load(_TIMER_LOG, entries, size)
+        self._require_known(_TIMER_LOG, size, [entries])
 
     def _require_type(self, path: str, kind: str, said: bool) -> None:
         if not said:

@@ -266,12 +266,10 @@ class _Look(LoadLook):
             return
         self._at_config(TIMER_METRICS)
         for fault in timer_faults(self._options):
-            if fault.unless is None:
-                self._stop_where(TIMERS, fault.path, fault.reason)
-            else:
-                self._stop(fault.path, fault.reason, fault.unless, None, "--broker-conf")
+            self._stop_where(TIMERS, fault.path, fault.reason)
             if fault.finding not in self._findings:
                 self._findings.append(fault.finding)
+        self.at_timer_log()
 
     def at_compaction(self) -> None:
         """What a broker from 5.1 on keeps of compacted topics, unless that is switched off."""
