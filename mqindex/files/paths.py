@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqindex.files.places.place import Place
@@ -145,3 +146,19 @@ def relative(path: str, root: str) -> str:
 def split(path: str) -> tuple[str, str]:
     """The directory that a path is in, and its last part."""
     return parent_of(path), base_name(path)
+
+
+@contextmanager
+def one_look(*roots: str) -> Iterator[None]:
+    """Within it each directory below these is listed once, with all that is below it, and no name is asked for alone.
+
+    A survey asks for dozens of names, of which most are absent, and for every queue. What is read is read by its
+    version as ever; when a file turns out to be gone, all is listed anew. Files of this machine are asked as always.
+    """
+    with ExitStack() as looks:
+        for root in roots:
+            if isinstance(root, Place) and (root.storage.look is None or not root.storage.look.has(root.path)):
+                from mqindex.files.places.look import looking  # here: files of this machine need none of it
+
+                looks.enter_context(looking(root))
+        yield

@@ -14,7 +14,7 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import publish_all
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_for
 from mqindex.files import disk
-from mqindex.files.paths import absolute, join, parent_of
+from mqindex.files.paths import absolute, join, one_look, parent_of
 from mqindex.files.places.place import given_path
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
@@ -102,7 +102,8 @@ def rebuild(
     announce(engine, f"reads {found.bytes:,} bytes of log, {space}")
     report = start_report(RebuildReport(order.directory), found)
     with scratch_for(engine, place) as (seeing, scratch):
-        recovered = _recover_all(seeing, found, scratch)
+        with one_look(order.directory):
+            recovered = _recover_all(seeing, found, scratch)
         moves = _moves(seeing, found, recovered, scratch)
         publication = Publication(
             scratch=scratch,
@@ -124,7 +125,9 @@ def rebuild(
 
 def _begin(begin: _Begin) -> tuple[Survey, str]:
     """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
-    found, out = survey(begin.order), begin.out
+    with one_look(begin.order.directory):
+        found = survey(begin.order)
+    out = begin.out
     output_place.require_apart(out, places_of(found.root), "the segments have")
     output_place.require_new(out, overwrite=begin.overwrite)
     parent, needed = parent_of(out), sum(needed_space(one.options, one.sizes) for one in found.partitions)

@@ -14,7 +14,7 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
-from mqindex.files.paths import absolute, real_path
+from mqindex.files.paths import absolute, one_look, real_path
 from mqindex.files.places.place import Place, given_path
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import Diagnosis, count_checked, diagnose
@@ -120,7 +120,15 @@ def examine(
     options = partition_options(**given)
     root = absolute(given_path("directory", directory, given.get("storage_options")))
     engine = require_seen(engine, [root])
-    found = run_one(engine, _survey, Order(root, options), "look at the files")
+    with one_look(root):
+        examined = _examine(engine, Order(root, options), deep=deep, count=count)
+    examined.report.seconds = time.perf_counter() - started
+    return examined
+
+
+def _examine(engine: Engine, order: Order, *, deep: bool, count: bool) -> Examined:
+    root = order.directory
+    found = run_one(engine, _survey, order, "look at the files")
     report = start_report(Report(root), found)
     check = diagnose if found.file is None else diagnose_file
     diagnosis = check(engine, found, deep=deep, count=count)
@@ -131,7 +139,6 @@ def examine(
         report.start, more = verdict(engine, diagnosis)
         report.findings += more
     count_checked(report, diagnosis)
-    report.seconds = time.perf_counter() - started
     return Examined(engine, report, found, diagnosis)
 
 

@@ -16,8 +16,7 @@ from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import publish_all
 from mqindex.engines.tasks import announce, require_seen, run_one, scratch_for
 from mqindex.files import disk
-from mqindex.files.paths import absolute, join, parent_of
-from mqindex.files.places.look import one_look
+from mqindex.files.paths import absolute, join, one_look, parent_of
 from mqindex.files.places.place import given_path
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication

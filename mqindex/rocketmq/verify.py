@@ -11,6 +11,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
+from mqindex.files.paths import one_look
 from mqindex.files.places.place import Place
 from mqindex.report import Finding, Report
 from mqindex.rocketmq import catalogue
@@ -22,7 +23,7 @@ from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_sto
 from mqindex.rocketmq.checks.wanted_settings import wanted_settings
 from mqindex.rocketmq.mending.index_repair import planned_actions
 from mqindex.rocketmq.mending.queue_repair import planned_queue_actions
-from mqindex.rocketmq.options import StoreArguments, store_options
+from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.splits import split_size_for
 from mqindex.rocketmq.pipeline.survey import Survey, start_report, survey_in_place
 from mqindex.rocketmq.tally.split_tally import sampling
@@ -100,13 +101,19 @@ def examine(
     engine = chosen_engine(engine)
     options = store_options(store, **given)
     engine = require_seen(engine, stores.directories_of(options.root, options.commitlog))
+    with one_look(options.root, *options.commitlog):
+        examined = _examine(engine, options, deep=deep, count=count)
+    examined.report.seconds = time.perf_counter() - started
+    return examined
+
+
+def _examine(engine: Engine, options: StoreOptions, *, deep: bool, count: bool) -> Examined:
     found = run_one(engine, survey_in_place, options, "look at the files")
     report = start_report(Report(options.root), found)
     report.files = len(found.index_files)
     if found.log_gone is not None:
         report.start, findings = run_one(engine, check_start, found, "look at the start")
         report.findings += [*_not_asked(found), found.log_gone, *findings, *_sidecar_findings(engine, found)]
-        report.seconds = time.perf_counter() - started
         return Examined(engine, report, found)
     every = sampling(found.log_bytes) if count else None
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=split_size_for(found.log_bytes), every=every)
@@ -118,7 +125,6 @@ def examine(
     report.units = sum(one.units for one in (*diagnosis.queues.queues, *diagnosis.queues.batch_queues))
     report.messages = diagnosis.queues.messages
     report.bytes = diagnosis.index.survey.log_bytes
-    report.seconds = time.perf_counter() - started
     return Examined(engine, report, found, diagnosis, every)
 
 

@@ -320,6 +320,7 @@ def test_a_server_that_does_not_answer_is_no_missing_file(tmp_path: Path, memory
     log_dir = filled_log_dir(tmp_path / "log-dir")
     (log_dir / "topic-0" / f"{10:020d}.log").unlink()
     snapshot(log_dir / "topic-0" / f"{27:020d}.snapshot", (5, 20))
+    (log_dir / "log-start-offset-checkpoint").write_text("0\n0\n")
     url = memory.upload(log_dir)
     for part in (".snapshot", "log-start-offset-checkpoint", f"{27:020d}.index"):
         memory.forbidden = part

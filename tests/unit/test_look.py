@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mqindex.files.places.look import one_look
+from mqindex.files.paths import one_look
 from mqindex.files.places.object_storage import ObjectStorage
 from mqindex.files.places.place import Place, place_of
 from mqindex.rocketmq import rebuild
@@ -53,6 +53,19 @@ def test_a_look_gives_the_same_answers_by_a_list_for_each_directory_of_the_root(
         assert not _is_there(root / "log/2")
         assert (root / "log/2").stat_now().size == 1
     assert _is_there(root / "log/2")
+
+
+def test_a_file_that_is_gone_when_it_is_read_ends_what_was_known(memory: Ways) -> None:
+    log = place_of("memory://store/log/1")
+    memory.put(log, b"12")
+    assert isinstance(log, Place)
+    with one_look(Place("memory://store", log.storage)), pytest.raises(FileNotFoundError):
+        assert log.stat().size == 2
+        memory.store.delete("store/log/1")
+        assert log.stat().size == 2
+        with pytest.raises(FileNotFoundError):
+            log.read(0, 2)
+        log.stat()
 
 
 def _beside(root: Place) -> Place:

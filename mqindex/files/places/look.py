@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.places.place import Place
@@ -11,21 +11,8 @@ from mqindex.files.places.storage import Stat, Storage
 
 
 @contextmanager
-def one_look(*roots: str) -> Iterator[None]:
-    """Within it each directory below these is listed once, with all that is below it, and no name is asked for alone.
-
-    A survey asks for dozens of names, of which most are absent, and for every queue. What is read is read by its
-    version as ever; what was made or removed since is seen by the next look. Files of this machine are asked as always.
-    """
-    with ExitStack() as looks:
-        for root in roots:
-            if isinstance(root, Place) and (root.storage.look is None or not root.storage.look.has(root.path)):
-                looks.enter_context(_looking(root))
-        yield
-
-
-@contextmanager
-def _looking(root: Place) -> Iterator[None]:
+def looking(root: Place) -> Iterator[None]:
+    """See `paths.one_look`."""
     before, root.storage.look = root.storage.look, Look(root.storage, root.path)
     try:
         yield
@@ -41,6 +28,12 @@ class Look:
         self._lock = new_lock()
         self._directories: dict[str, dict[str, Stat]] = {}
         self._listed: set[str] = set()  # the directories in `root` of which everything is known
+
+    def forget(self) -> None:
+        """Something that was listed is not there any more: list anew."""
+        with self._lock:
+            self._directories.clear()
+            self._listed.clear()
 
     def has(self, path: str) -> bool:
         """Whether this is in the directory, or the directory."""

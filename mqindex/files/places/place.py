@@ -120,8 +120,13 @@ class Place(str):
 
         `TruncatedFileError`: it is shorter by now, or its server answers no ranges. `FileStateError`: it was replaced.
         """
-        with _errors_of(self):
-            data = self.storage.read(self.path, start, stop, found.etag if found else "")
+        try:
+            with _errors_of(self):
+                data = self.storage.read(self.path, start, stop, found.etag if found else "")
+        except FileNotFoundError:
+            if self.storage.look is not None:
+                self.storage.look.forget()
+            raise
         if data is None:
             raise self._replaced(found, self.stat_now())
         if len(data) != stop - start:

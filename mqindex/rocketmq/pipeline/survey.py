@@ -14,8 +14,7 @@ from typing import TypeVar
 from mqindex._rules import Broker
 from mqindex.errors import FileStateError, FormatError, GeometryError
 from mqindex.files import disk, lock
-from mqindex.files.paths import base_name, join
-from mqindex.files.places.look import one_look
+from mqindex.files.paths import base_name, join, one_look
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue, kinds, layout, store
 from mqindex.rocketmq.brokers import TAGS_INDEXED
