@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeVar
 from mqindex.files import lock
 from mqindex.files.paths import join
 from mqindex.files.places.place import Place
-from mqindex.files.results.elsewhere import require_finished
 from mqindex.kafka.kinds import LOCK, OTHER_FILES, SegmentName, files_in, segment_name
 from mqindex.kafka.layout import MAX_BASE_OFFSET, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
@@ -70,6 +69,8 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
     bases = [base for base, files in sorted(segments.items()) if "log" in files]
     orphans = [files[kind] for files in segments.values() if "log" not in files for kind in IndexKind if kind in files]
     if orphans and not bases and isinstance(root, Place):
+        from mqindex.files.results.elsewhere import require_finished  # here: files of this machine need none of it
+
         require_finished(root, root.entries())  # what `mqindex.kafka.rebuild` makes has no logs
     return PartitionFiles(
         root,
