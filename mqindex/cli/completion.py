@@ -26,7 +26,7 @@ SHELLS: Final = {
 }
 _DIRECTORIES = ("DIR", "STORE", "BACKUP")
 _PATHS = (*_DIRECTORIES, "PATH", "FILE", "INDEX")
-_ELSEWHERE = ("PATH", "STORE", "DIR")
+_ELSEWHERE = ("PATH", "STORE", "INDEX", "DIR")
 _HERE = "choose a place here, and copy it"
 
 

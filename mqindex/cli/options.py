@@ -28,7 +28,7 @@ Decorator = Callable[[Function], Function]
 
 _OF_STORE = ("config", "commitlog", "hash_slot_num", "index_num", "broker_version")
 _PATHS = ("config", "commitlog")
-_PLACES = ("path", "paths", "store", "out")
+_PLACES = ("path", "paths", "store", "index", "out", "commitlog")
 _SECRET = re.compile(r"(secret|token|password|sas|_key|base64)(?!.*_(id|file|uri|url|endpoint)$)")
 _OF_PARTITION = ("kafka_version", "index_interval_bytes", "max_index_size")
 
@@ -143,6 +143,28 @@ def _broker_options(function: Function) -> Function:
     return gathered
 
 
+def _storage_options(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
+    """The pairs by name; None: none were given. Others of this machine see a command line, so it has no secrets."""
+    found = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not name or not equals:
+            raise click.BadParameter("expected NAME=VALUE, as region=eu-central-1")
+        if _SECRET.search(name.lower()):
+            raise click.BadParameter(
+                f"{name} is a secret, and everybody sees a command line: expected it in the environment or in the "
+                "configuration of its provider, as AWS_SECRET_ACCESS_KEY"
+            )
+        found[name] = value
+    return found or None
+
+
+_STORAGE_OPTION = click.option(
+    "--storage-option", "storage_options", multiple=True, metavar="NAME=VALUE", callback=_storage_options,
+    help="Of a URL's storage: endpoint=..., region=...; repeat it. Secrets are read from the environment.",
+)  # fmt: skip
+
+
 def store_options(function: Function) -> Function:
     """The options of a RocketMQ store, gathered into one argument `options`."""
 
@@ -159,34 +181,30 @@ def store_options(function: Function) -> Function:
         metavar="FILE",
         help="RocketMQ's broker.conf: what it sets, else a broker's defaults.",
     )
-    @click.option(
-        "--storage-option", "storage_options", multiple=True, metavar="NAME=VALUE", callback=_storage_options,
-        help="Of a URL's storage: endpoint=..., region=...; repeat it. Secrets are read from the environment.",
-    )  # fmt: skip
+    @_STORAGE_OPTION
     @functools.wraps(function)
     def gathered(*arguments: Any, storage_options: dict[str, str] | None = None, **rest: Any) -> Any:
-        options = {name: rest.pop(name) for name in _OF_STORE}
-        placed = {name: _placed(rest[name], storage_options) for name in _PLACES if name in rest}
-        options["commitlog"] = _placed(options["commitlog"], storage_options)
-        return function(*arguments, options=cast("StoreArguments", options), **{**rest, **placed})
+        placed = _at_places(rest, storage_options)
+        options = {name: placed.pop(name) for name in _OF_STORE}
+        return function(*arguments, options=cast("StoreArguments", options), **placed)
 
     return gathered
 
 
-def _storage_options(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
-    """The pairs by name; None: none were given. Others of this machine see a command line, so it has no secrets."""
-    found = {}
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not name or not equals:
-            raise click.BadParameter("expected NAME=VALUE, as region=eu-central-1")
-        if _SECRET.search(name.lower()):
-            raise click.BadParameter(
-                f"{name} is a secret, and everybody sees a command line: expected it in the environment or in the "
-                "configuration of its provider, as AWS_SECRET_ACCESS_KEY"
-            )
-        found[name] = value
-    return found or None
+def storage_option(function: Function) -> Function:
+    """`--storage-option` alone: arguments that are URLs get their storage."""
+
+    @_STORAGE_OPTION
+    @functools.wraps(function)
+    def gathered(*arguments: Any, storage_options: dict[str, str] | None = None, **rest: Any) -> Any:
+        return function(*arguments, **_at_places(rest, storage_options))
+
+    return gathered
+
+
+def _at_places(arguments: dict[str, Any], storage_options: dict[str, str] | None) -> dict[str, Any]:
+    """The arguments, those that are paths with their storage."""
+    return {name: _placed(value, storage_options) if name in _PLACES else value for name, value in arguments.items()}
 
 
 def _placed(given: Any, storage_options: dict[str, str] | None) -> Any:

@@ -8,20 +8,23 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import exchange_all, publish_all
-from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_in
-from mqindex.errors import GeometryError, OutputExistsError, path_of, require_switch
+from mqindex.engines.tasks import announce, held, require_seen, run_one, scratch_for, scratch_in
+from mqindex.errors import GeometryError, OutputExistsError, require_switch
 from mqindex.files import disk
 from mqindex.files.backups.backup import backup_in
 from mqindex.files.backups.exchange import Change, Exchange
 from mqindex.files.paths import absolute, base_name, join, parent_of, real_path, status_of
+from mqindex.files.places.place import given_path, require_here
 from mqindex.files.results import output_place, staging
+from mqindex.files.results.elsewhere import deliver, fetch_all, workshop
 from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, Value
 from mqindex.rocketmq import kinds, layout
@@ -45,6 +48,7 @@ def optimize(
     index_num: int | None = None,
     overwrite: bool = False,
     engine: Engine | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> RebuildReport:
     """Write index files anew, the entries of each slot side by side: a look-up in a cold file reads few pages.
 
@@ -53,12 +57,14 @@ def optimize(
 
     Parameters
     ----------
-    index : path of a store's root, of a directory of index files, or of one such file.
-    out : path; gets the structure of a store, `index/<17 digits>`, and `mqindex-index/` with a fence for each and one
-        key filter for all, which look-ups of this package use until something is written after the entries that they
-        cover. It must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the
+    index : path or URL of a store's root, of a directory of index files, or of one such file. One elsewhere is read
+        whole, into memory.
+    out : path or URL; gets the structure of a store, `index/<17 digits>`, and `mqindex-index/` with a fence for each
+        and one key filter for all, which look-ups of this package use until something is written after the entries that
+        they cover. It must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the
         same store with `overwrite=True`: in place, each file by one rename; the old ones go to
-        `<store>/mqindex-backup-<UTC>/`, and `undo_repair` puts them back. The broker must be stopped for that.
+        `<store>/mqindex-backup-<UTC>/`, and `undo_repair` puts them back. The broker must be stopped for that. A URL
+        is never written in place, and in an object store nothing is overwritten.
     hash_slot_num, index_num : int or None
         Another geometry, not in place: a broker reads all files with that of its configuration. Any number of slots is
         possible, as files hold the whole hash of a key; for files that are optimized already only a multiple of theirs,
@@ -67,6 +73,7 @@ def optimize(
         index_num must be more than the entries of each file. None: the geometry of the files. For files that do not
         show their own geometry: give theirs.
     engine : where the stages run, a task for each file; None: `LocalEngine()`.
+    storage_options : of URLs, as of `mqindex.rocketmq.rebuild`.
 
     Returns
     -------
@@ -90,6 +97,7 @@ def optimize(
     Notes
     -----
     `out` appears by one rename, complete and on the disk, or not at all; in place every file is the old or the new one.
+    In an object store its list of files, `mqindex.json`, comes last.
     In place, files that are optimized already stay untouched, and the filter gets what is new beside what it has.
     Source of what a broker's look-up does: RocketMQ 4.9.3 `IndexFile.selectPhyOffset`, `putKey`.
 
@@ -104,14 +112,15 @@ def optimize(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     require_switch("overwrite", overwrite)
-    where, place = absolute(path_of("index", index)), absolute(path_of("out", out))
+    where, place = (absolute(given_path(*one, storage_options)) for one in (("index", index), ("out", out)))
     order = _Order(where, place, *layout.given_geometry(hash_slot_num, index_num), overwrite)
     engine = require_seen(engine, [where, join(where, "index"), parent_of(order.out)])
     plan = run_one(engine, _begin, order, "look at the files")
     announce(engine, plan.note)
     report = RebuildReport(where, settings={"geometry": plan.geometry})
     alone = held(engine, stores.hold_writers, order.out) if plan.in_place else contextlib.nullcontext()
-    with alone, scratch_in(engine, plan.home) as (seeing, scratch):
+    made_in = scratch_in(engine, plan.home) if plan.in_place else scratch_for(engine, order.out)
+    with alone, made_in as (seeing, scratch):
         there = run_one(seeing, _look_at_filter, plan, "look at the key filter")
         tasks = [FileTask(path, plan.own, plan.geometry.value, scratch, plan.in_place, there) for path in plan.paths]
         weights = [plan.size] * len(tasks)
@@ -184,6 +193,7 @@ def _begin(order: _Order) -> _Plan:
     in_place = real_path(join(order.out, "index")) == real_path(directory)
     own, new = _geometries(order, paths)
     if in_place:
+        require_here(order.out)
         _require_in_place(order, own, new.value)
         home = staging.home_of(directory)
         staging.sweep(home)
@@ -262,7 +272,7 @@ def _require_in_place(order: _Order, own: geometry.Geometry, new: geometry.Geome
 def _require_elsewhere(order: _Order, directory: str) -> None:
     real = real_path(directory)
     alone = base_name(real) != "index" and not disk.is_directory(order.index)  # a copy, with anything beside it
-    roots = dict.fromkeys(map(os.path.dirname, (directory, real)))  # two, where the index is a link to another disk
+    roots = dict.fromkeys(map(parent_of, (directory, real)))  # two, where the index is a link to another disk
     parts = [place for root in roots if kinds.is_left_of_store(root) for place in stores.places_of(root)]
     output_place.require_apart(order.out, [order.index if alone else directory, *parts], "the store of the index has")
     output_place.require_new(order.out, overwrite=order.overwrite)
@@ -280,22 +290,31 @@ def _weave(item: _Weave) -> _Woven:
     new = {one.known: one.keys for one in item.made if one.keys is not None}
     times = Counter([*item.there.beside, *(one.known for one in item.made if one.known)])
     wanted = [one for one, n in times.items() if n == 1 and (one in new or one in item.there.knows)]
-    path, seconds = None, 0.0
-    if new and wanted:
-        path = new.get(wanted[0]) if len(wanted) == 1 else None  # a filter of one file is that of it alone
-        if path is None:
-            path = disk.temporary(item.scratch, "filter")
-            weave(path, wanted[-FILTER_MOST_FILES:], new, filter_path(directory), plan.geometry.value)
-        started = time.perf_counter()
-        disk.sync_file(path)
-        seconds = time.perf_counter() - started
+    path, seconds = _filter_of(item, wanted, new) if new and wanted else (None, 0.0)
+    if not plan.in_place:
+        return _Woven(path, "", (), seconds)
     old = [fence_path(place) for place, one in zip(plan.paths, item.made, strict=True) if not one.known]
     old += [filter_path(directory)] if new and not wanted else []
-    gone = tuple(base_name(one) for one in old if plan.in_place and disk.exists(one))
+    gone = tuple(base_name(one) for one in old if disk.exists(one))
     there = kinds.index_paths(directory) or plan.paths
     # the file that the fewest may read, the newest of several: the filter has something of all
     like = min(reversed(there), key=lambda path: status_of(path).st_mode & _OTHERS_READ)
     return _Woven(path, base_name(like), gone, seconds)
+
+
+def _filter_of(item: _Weave, wanted: Sequence[bytes], new: Mapping[bytes, str]) -> tuple[str, float]:
+    """The filter in the scratch, and the time to bring it to the disk."""
+    with workshop(item.scratch) as home:
+        here = dict(zip(new, fetch_all(list(new.values()), home), strict=True))
+        path = here.get(wanted[0]) if len(wanted) == 1 else None  # a filter of one file is that of it alone
+        if path is None:
+            path = disk.temporary(home, "filter")
+            before = filter_path(parent_of(item.plan.paths[0]))
+            weave(path, wanted[-FILTER_MOST_FILES:], here, before, item.plan.geometry.value)
+        started = time.perf_counter()
+        disk.sync_file(path)
+        seconds = time.perf_counter() - started
+        return deliver(path, item.scratch), seconds
 
 
 def _moves(name: str, made: MadeFile) -> Iterator[tuple[str, str]]:
@@ -323,8 +342,9 @@ def _publish(
     if woven.path is not None:
         moves.append((woven.like, (woven.path, join(DIRECTORY, FILTER))))
     if not plan.in_place:
-        aside = f"{order.out}.backup-{staging.backup_name()}" if order.overwrite else None
-        publication = Publication(scratch, order.out, aside, tuple(move for _, move in moves), ("index",))
+        aside = order.out + f".backup-{staging.backup_name()}" if order.overwrite else None
+        about = tuple(zip(("hash_slot_num", "index_num"), plan.geometry.value, strict=True))
+        publication = Publication(scratch, order.out, aside, tuple(move for _, move in moves), ("index",), about)
         published = publish_all(engine, publication)
         report.out_files, report.backup = published.paths, published.backup
         report.fsync_seconds += published.fsync_seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqindex._native.index_file import IndexCore
 from mqindex._words import plural
@@ -12,6 +12,7 @@ from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, Ind
 from mqindex.files import disk
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.results import staging
+from mqindex.files.results.elsewhere import deliver_all, workshop
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.check import structural_finding
@@ -64,6 +65,15 @@ class MadeFile:
 
 def optimize_file(task: FileTask) -> MadeFile:
     """Write one file anew in the scratch, complete and on the disk."""
+    with workshop(task.scratch) as home:
+        made = _optimized(replace(task, scratch=home))
+        files = [one for one in (made.path, made.fence, made.keys) if one is not None]
+        there = dict(zip(files, deliver_all(files, task.scratch), strict=True))
+        path, fence, keys = (one and there[one] for one in (made.path, made.fence, made.keys))
+        return replace(made, path=path, fence=fence, keys=keys)
+
+
+def _optimized(task: FileTask) -> MadeFile:
     length, wanted = stores.file_size(task.path), layout.index_file_size(*task.own)
     if length != wanted:
         raise GeometryError(

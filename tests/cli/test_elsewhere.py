@@ -153,6 +153,26 @@ def test_a_rebuild_goes_elsewhere(shell: Shell, basic: Store, memory: Ways, tmp_
     assert (again.status, "exists" in again.err) == (2, True)
 
 
+def test_optimize(shell: Shell, basic: Store, memory: Ways, tmp_path: Path) -> None:
+    url = uploaded(basic.root)
+    assert shell("optimize", basic.root, "--out", tmp_path / "here").status == 0
+    expected = contents(tmp_path / "here")
+    for index, out in ((url, tmp_path / "there"), (basic.root, f"{url}-1"), (f"{url}/index", f"{url}-2")):
+        done = shell("optimize", index, "--out", out)
+        assert (done.status, done.lines[0].split(";")[0]) == (
+            0, f"optimized {out}: wrote 4 files, 1237 index entries",
+        )  # fmt: skip
+        assert isinstance(out, str) or contents(out) == expected
+    assert memory.files(f"{url}-1").keys() == memory.files(f"{url}-2").keys()
+    for out, more, said in (
+        (f"{url}-1", [], f"the output exists and is not empty: {url}-1; choose another place"),
+        (f"{url}-1", ["--force"], f"nothing is overwritten in an object store: {url}-1; choose another prefix"),
+        (f"{url}/index/new", [], "expected a place of its own"),
+        (url, ["--force"], "nothing is overwritten in an object store"),
+    ):
+        assert said in sentence(shell("optimize", url, "--out", out, *more))
+
+
 def test_a_log_in_several_places(shell: Shell, basic: Store, memory: Ways, tmp_path: Path) -> None:
     (tmp_path / "odd").mkdir()
     expected = told(shell("verify", basic.root), basic.root)
@@ -182,6 +202,7 @@ def test_a_wrong_url_is_said(shell: Shell, basic: Store, memory: Ways) -> None:
         ["query", "--topic", "T", "k"],
         ["message", "0"],
         ["rebuild", "--out", "out"],
+        ["optimize", "--out", "out"],
     ):
         assert sentence(shell(command, f"{url}/nothing", *more)) == f"{url}/nothing: No such file or directory"
         said = sentence(shell(command, "nosuch://bucket/store", *more))
@@ -242,10 +263,13 @@ def test_options_reach_the_storage_and_are_shown_nowhere(
         ["message", url, "0", *slots],
         ["rebuild", url, "--out", str(tmp_path / "out")],
         ["rebuild", url, "--out", f"{url}-out", "--commitlog", f"{url}/commitlog"],
+        ["optimize", url, "--out", f"{url}-cold"],
     ):
         given.clear()
         done = shell(*line, *options)
-        assert given == [{"endpoint": f"http://{MARK}", "region": "a=b"}] * (3 if "--commitlog" in line else 1)
+        assert given == [{"endpoint": f"http://{MARK}", "region": "a=b"}] * (
+            3 if "--commitlog" in line else 1 + line[-1].startswith(f"{url}-cold")
+        )
         assert MARK not in done.out + done.err
     assert MARK not in (tmp_path / "page.html").read_text()
 
@@ -287,7 +311,7 @@ def test_options_of_the_client_are_taken(shell: Shell) -> None:
 
 
 def test_a_command_that_needs_a_disk_has_no_such_option(shell: Shell) -> None:
-    for command in ("repair", "follow", "optimize", "sample"):
+    for command in ("repair", "follow", "sample"):
         assert "--storage-option" not in shell(command, "--help").out
-    for command in ("info", "verify", "query", "message", "dump", "report", "rebuild"):
+    for command in ("info", "verify", "query", "message", "dump", "report", "rebuild", "optimize"):
         assert "--storage-option" in shell(command, "--help").out

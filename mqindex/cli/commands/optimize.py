@@ -9,12 +9,14 @@ import click
 
 from mqindex._words import plural
 from mqindex.cli.kinds import require_kind
-from mqindex.cli.options import EngineOptions, engine_options, json_option, subcommand
+from mqindex.cli.options import EngineOptions, engine_options, json_option, storage_option, subcommand
 from mqindex.cli.output import print_line
 from mqindex.cli.places import appearing, require_outside
 from mqindex.cli.reports import finished, print_summary, way_back
 from mqindex.cli.rocketmq.kinds import INDEX_DIR, INDEX_FILE, STORE
 from mqindex.cli.trouble import true_from_here
+from mqindex.files.paths import absolute, parent_of
+from mqindex.files.places.place import Place
 from mqindex.files.results.output_place import require_new
 from mqindex.report import RebuildReport
 from mqindex.wording.reports import work_done
@@ -24,13 +26,13 @@ from mqindex.wording.reports import work_done
     "optimize",
     "mqindex optimize /data/store --out /data/cold",
     "mqindex optimize /data/store --out /data/store --force",
-    here="optimize a copy on this machine, and bring the result there",
 )
 @click.argument("index", metavar="INDEX")
 @click.option("--out", required=True, metavar="DIR", help="Where the result appears, complete, as DIR/index.")
 @click.option("--force", is_flag=True, help="If DIR exists, move it to DIR.backup-<UTC>; DIR is the store: in place.")
 @click.option("--hash-slot-num", type=click.IntRange(1), metavar="N", help="Another maxHashSlotNum for the new files.")
 @click.option("--index-num", type=click.IntRange(1), metavar="N", help="Another maxIndexNum for them.")
+@storage_option
 @engine_options
 @json_option
 def command(
@@ -54,13 +56,13 @@ def command(
     """
     from mqindex import rocketmq
 
-    place = os.path.realpath(out)
-    in_place = os.path.commonpath([os.path.realpath(index), place]) == place
+    place, elsewhere = os.path.realpath(out), isinstance(out, Place) or isinstance(index, Place)
+    in_place = not elsewhere and os.path.commonpath([os.path.realpath(index), place]) == place
     if engine.sees(index):
         require_kind(index, None, STORE, INDEX_DIR, INDEX_FILE)
         if not in_place:  # else another message follows
             require_outside(out)
-            require_new(os.path.abspath(out), overwrite=force)  # at once, and not when Spark has started
+            require_new(absolute(out), overwrite=force)  # at once, and not when Spark has started
     files = f"every file in {out} is the old or the new one; run it again to finish"
     true_from_here(files if in_place else appearing(out, seen=engine.sees(index)))
     with engine.open() as chosen:
@@ -78,7 +80,7 @@ def _old_files(report: RebuildReport, out: str) -> Iterator[str]:
     """Where they are, if any index file was replaced."""
     if report.backup is None or not report.files:
         return
-    in_place = os.path.dirname(report.backup) == os.path.abspath(out)
+    in_place = parent_of(report.backup) == absolute(out)
     yield way_back(out, report.backup) if in_place else f"what was at {out} is now {report.backup}"
 
 

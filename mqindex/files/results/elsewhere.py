@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from mqindex._native.crc import crc32c
 from mqindex.errors import FileStateError, MQIndexError, OutputExistsError
+from mqindex.files import disk
 from mqindex.files.few_threads import of_each
 from mqindex.files.places.place import Place
 from mqindex.files.places.storage import Stat, errors_of
@@ -76,6 +77,21 @@ def deliver(path: str, directory: str) -> str:
 def deliver_all(paths: Sequence[str], directory: str) -> list[str]:
     """The same of several, side by side."""
     return of_each(lambda one: deliver(one, directory), paths, _AT_ONCE if isinstance(directory, Place) else 0)
+
+
+def fetch_all(paths: Sequence[str], directory: str) -> list[str]:
+    """Delivered files as files of this machine, those that are elsewhere copied to a directory."""
+
+    def fetch(path: str) -> str:
+        if not isinstance(path, Place):
+            return path
+        copy, size = os.path.join(directory, path.name), path.stat().size
+        with disk.new_file(copy) as fd:
+            for start in range(0, size, _BLOCK):
+                disk.write_all(fd, path.read(start, min(start + _BLOCK, size)))
+        return copy
+
+    return of_each(fetch, paths, _AT_ONCE if any(isinstance(path, Place) for path in paths) else 0)
 
 
 def _upload(path: str, target: Place) -> Place:

@@ -9,7 +9,7 @@ import pytest
 
 from mqindex.errors import OutputExistsError
 from mqindex.files.places.place import place_of
-from mqindex.rocketmq import IndexService, rebuild
+from mqindex.rocketmq import IndexService, optimize, rebuild
 from tests.peer.places.servers import Server
 from tests.support.golden import case
 
@@ -49,3 +49,26 @@ def test_a_result_is_looked_up_where_it_is(server: Server, tmp_path: Path) -> No
         IndexService.open(f"{out}/index", storage_options=server.options, **given) as there,
     ):
         assert there.query_offsets("TopicTest", keys).to_pylist() == here.query_offsets("TopicTest", keys).to_pylist()
+
+
+def test_an_index_is_optimized_there(server: Server, tmp_path: Path) -> None:
+    root, (slots, entries) = case("medium-493").unpack(tmp_path), case("medium-493").geometry
+    made = optimize(root, tmp_path / "here")
+    url, out, given = server.upload(root, "to-optimize"), "results/cold", {"storage_options": server.options}
+    report = optimize(url, f"{server.url}/{out}", **given)
+    assert (report.files, report.entries) == (made.files, made.entries)
+    found = server.files(out)
+    assert ("mqindex.json" in found) == url.startswith("s3")
+    found.pop("mqindex.json", None)
+    assert found == files_below(tmp_path / "here")
+    if url.startswith("hdfs"):
+        again = optimize(f"{url}/index", f"{server.url}/{out}", overwrite=True, **given)
+        assert again.backup is not None
+        assert server.files(out) == found
+    with (
+        IndexService.open(root / "index", hash_slot_num=slots, index_num=entries) as here,
+        IndexService.open(f"{server.url}/{out}/index", hash_slot_num=slots, index_num=entries, **given) as there,
+    ):
+        keys = [f"k{n}" for n in range(200)]
+        assert there.query_offsets("TopicTest", keys).to_pylist() == here.query_offsets("TopicTest", keys).to_pylist()
+    assert not [name for name in place_of(f"{server.url}/results", server.options).entries() if "mqindex-" in name]
