@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from mqindex.files.paths import absolute
 from mqindex.files.places.place import Place, place_of
 
 if TYPE_CHECKING:
+    from mqindex._settings import Setting
     from mqindex.engines import Engine
     from mqindex.kafka.options import PartitionArguments
     from mqindex.rocketmq.options import StoreArguments
@@ -31,6 +33,40 @@ _PATHS = ("config", "commitlog")
 _PLACES = ("path", "paths", "store", "index", "out", "commitlog")
 _SECRET = re.compile(r"(secret|token|password|sas|_key|base64)(?!.*_(id|file|uri|url|endpoint)$)")
 _OF_PARTITION = ("kafka_version", "index_interval_bytes", "max_index_size")
+
+
+class SettingOption(click.Option):
+    """An option that stands for a broker's setting: its words and its least number are those of the setting's row.
+
+    The row is read when it is wanted, so that files of one broker need nothing of the other's.
+    """
+
+    def __init__(self, *arguments: Any, broker: str, **attributes: Any) -> None:
+        self._broker = broker
+        super().__init__(*arguments, **attributes)
+
+    @property
+    def _row(self) -> Setting[Any]:
+        rows = importlib.import_module(f"mqindex.{self._broker.lower()}.settings").SETTINGS.values()
+        return cast("Setting[Any]", next(row for row in rows if row.argument == self.name))
+
+    @property
+    def help(self) -> str:
+        """As of the row."""
+        return self._row.help(self._broker, "; repeat it for each" if self.multiple else "")
+
+    @help.setter
+    def help(self, text: str | None) -> None:
+        """None was given."""
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        least = self._row.least
+        return {**super().get_help_extra(ctx), **({} if least is None else {"range": f"x>={least}"})}
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        if value is None or self.multiple:
+            return super().type_cast_value(ctx, value)
+        return click.IntRange(self._row.least)(value, self, ctx)
 
 
 class BrokerOptions(NamedTuple):
@@ -125,14 +161,8 @@ def _broker_options(function: Function) -> Function:
     """The options of both brokers, gathered into one argument `options`; the kind of PATH decides which may be used."""
 
     @click.option("--kafka-version", metavar="V", help="Kafka's version; up to 1.1 other offsets are indexed.")
-    @click.option(
-        "--index-interval-bytes", type=click.IntRange(0), metavar="N",
-        help="Kafka's index.interval.bytes.  [default: as intact .index files show it, else 4096]",
-    )  # fmt: skip
-    @click.option(
-        "--max-index-size", type=click.IntRange(1), metavar="N",
-        help="Kafka's segment.index.bytes.  [default: 10485760]",
-    )  # fmt: skip
+    @click.option("--index-interval-bytes", cls=SettingOption, broker="Kafka", type=int, metavar="N")
+    @click.option("--max-index-size", cls=SettingOption, broker="Kafka", type=int, metavar="N")
     @store_options
     @functools.wraps(function)
     def gathered(*arguments: Any, options: StoreArguments, **rest: Any) -> Any:
@@ -169,11 +199,11 @@ def store_options(function: Function) -> Function:
     """The options of a RocketMQ store, gathered into one argument `options`."""
 
     @click.option(
-        "--commitlog", multiple=True, metavar="DIR", callback=lambda context, option, value: list(value) or None,
-        help="Where RocketMQ's commit log is; repeat it for several directories.  [default: STORE/commitlog]",
+        "--commitlog", cls=SettingOption, broker="RocketMQ", multiple=True, metavar="DIR",
+        callback=lambda context, option, value: list(value) or None,
     )  # fmt: skip
-    @click.option("--hash-slot-num", type=click.IntRange(1), metavar="N", help="RocketMQ's maxHashSlotNum.")
-    @click.option("--index-num", type=click.IntRange(1), metavar="N", help="RocketMQ's maxIndexNum.")
+    @click.option("--hash-slot-num", cls=SettingOption, broker="RocketMQ", type=int, metavar="N")
+    @click.option("--index-num", cls=SettingOption, broker="RocketMQ", type=int, metavar="N")
     @click.option("--broker-version", metavar="V", help="RocketMQ's version: from 5.4 on TAGS are indexed too.")
     @click.option(
         "--broker-conf",

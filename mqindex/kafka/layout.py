@@ -125,7 +125,6 @@ from mqindex.files import disk
 from mqindex.files.paths import base_name
 from mqindex.files.places.place import given_path
 
-MAX_INDEX_SIZE: Final = 10_485_760
 MAX_LOG_SIZE: Final = 2**31 - 1  # positions have 32 bits
 MAX_BASE_OFFSET: Final = 2**63 - 2**31
 MIN_BATCH_SIZE: Final = 26  # bytes: a message of magic 0 without key and value

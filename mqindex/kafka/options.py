@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from mqindex._native.numbers import whole_number
 from mqindex._rules import Broker
 from mqindex.kafka.brokers import LOST_INDEXES_LEFT, METADATA_INDEXES_TRIMMED, REFERENCE, broker_of, follows
-from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind
+from mqindex.kafka.settings import INDEX_INTERVAL, INDEX_SIZE
 from mqindex.report import Value
-
-INDEX_INTERVAL_BYTES = 4096
 
 
 class PartitionArguments(TypedDict, total=False):
@@ -65,9 +62,8 @@ class PartitionOptions:
 
     def of_metadata_log(self) -> PartitionOptions:
         """Those of KRaft's own log, of which nobody sets these two. Source: Kafka 3.9.0 `KafkaMetadataLog.apply`."""
-        return replace(
-            self, index_interval_bytes=INDEX_INTERVAL_BYTES, max_index_size=MAX_INDEX_SIZE, is_of_metadata=True
-        )
+        interval, size = INDEX_INTERVAL.default, INDEX_SIZE.default
+        return replace(self, index_interval_bytes=interval, max_index_size=size, is_of_metadata=True)
 
     def settings(self) -> dict[str, Value]:
         """What a report says was used, and where it came from."""
@@ -75,7 +71,7 @@ class PartitionOptions:
         return {
             "kafka_version": version,
             "index_interval_bytes": Value(self.index_interval_bytes, self.interval_source),
-            "max_index_size": _value(self.max_index_size, MAX_INDEX_SIZE),
+            "max_index_size": _value(self.max_index_size, INDEX_SIZE.default),
         }
 
 
@@ -83,7 +79,7 @@ def partition_options(
     *,
     kafka_version: str | None = None,
     index_interval_bytes: int | None = None,
-    max_index_size: int = MAX_INDEX_SIZE,
+    max_index_size: int = INDEX_SIZE.default,
     check_crc: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> PartitionOptions:
@@ -95,10 +91,8 @@ def partition_options(
     broker_of(kafka_version)
     return PartitionOptions(
         kafka_version,
-        INDEX_INTERVAL_BYTES
-        if index_interval_bytes is None
-        else _whole("index_interval_bytes", index_interval_bytes, 0),
-        _whole("max_index_size", max_index_size, IndexKind.TIME.entry_size),
+        INDEX_INTERVAL.given(INDEX_INTERVAL.default if index_interval_bytes is None else index_interval_bytes),
+        INDEX_SIZE.given(max_index_size),
         bool(check_crc),
         "default" if index_interval_bytes is None else "given",
     )
@@ -106,10 +100,3 @@ def partition_options(
 
 def _value(used: int, default: int) -> Value:
     return Value(used, "default" if used == default else "given")
-
-
-def _whole(name: str, value: int, least: int) -> int:
-    number = whole_number(name, value)
-    if not least <= number < 2**31:
-        raise ValueError(f"{name}: expected {least}..{2**31 - 1}, got {value}")
-    return number

@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from mqindex._rules import Broker
+from mqindex._settings import Setting
 from mqindex.errors import BadMagicError, FormatError, MQIndexError, path_of
 from mqindex.files.reading.regular import reading_text
 from mqindex.report import Value
 from mqindex.rocketmq.brokers import MAPED_NAMES, TEXTS_TRIMMED
-from mqindex.rocketmq.settings import FLUSH_DISK_TYPE, FLUSH_DISK_TYPES, SETTINGS, Setting
+from mqindex.rocketmq.settings import FLUSH_DISK_TYPE, FLUSH_DISK_TYPES, SETTINGS
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 

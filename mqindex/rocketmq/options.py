@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict, TypeVar
 
 from mqindex._rules import Broker
+from mqindex._settings import Setting
 from mqindex.columns.limits import several
 from mqindex.errors import MQIndexError, may_be_a_name
 from mqindex.files.paths import absolute, base_name, join, real_path
@@ -20,7 +21,7 @@ from mqindex.report import Value
 from mqindex.rocketmq import kinds, layout, settings
 from mqindex.rocketmq.broker_conf import Config, blamed_on, read_config
 from mqindex.rocketmq.brokers import LOG_IN_PLACES, LOG_IN_ROOT, ROCKSDB, TAGS_INDEXED, broker_of
-from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, SETTINGS, Setting
+from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, SETTINGS
 
 T = TypeVar("T")
 INDEX_SWITCHES = (settings.MESSAGE_INDEX, settings.INDEX_FILE_WRITE)

@@ -6,14 +6,12 @@ A broker has hundreds more. Source: RocketMQ 4.0.0 to 5.5.1 `MessageStoreConfig`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
+from mqindex._settings import Setting
 from mqindex.columns.limits import no_whole_number, whole_number_from
 from mqindex.rocketmq import layout
 
-T = TypeVar("T")
 FLUSH_DISK_TYPES: Final = {"ASYNC_FLUSH": "async", "SYNC_FLUSH": "sync"}
 _DELAY = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -63,37 +61,13 @@ def delay_levels(name: str, value: Any) -> tuple[int, ...]:
     return tuple(int(level[1]) * _DELAY[level[2]] for level in levels if level is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting(Generic[T]):
-    """A setting, by its name in the newest brokers.
-
-    parser : what makes a value of a text, or raises; it is called with the name too. default : what a broker has that
-    is told nothing, as the parser takes it. decides : what depends on it; of a length, whose. unit : of a number.
-
-    least : the smallest number that is taken. multiple : of what a broker rounds it up to. reported : its name in
-    reports. former : its name in the brokers of brokers.MAPED_NAMES.
-    """
-
-    name: str
-    parser: Callable[..., T]
-    default: Any
-    unit: str
-    decides: str
-    least: int | None = None
-    multiple: int = 1
-    reported: str = ""
-    former: str | None = None
-
-    def parsed(self, value: Any) -> T:
-        """A value; `ValueError`, naming the setting: it is none."""
-        return self.parser(self.name, value) if self.least is None else self.parser(self.name, value, self.least)
-
-
 MAX_HASH_SLOT_NUM: Final = Setting(
-    "maxHashSlotNum", whole, layout.HASH_SLOT_NUM, "slots", "the geometry of the index files", 1
-)
+    "maxHashSlotNum", whole, layout.HASH_SLOT_NUM, "slots", "the geometry of the index files", 1,
+    argument="hash_slot_num", shown="as the index files show it",
+)  # fmt: skip
 MAX_INDEX_NUM: Final = Setting(
-    "maxIndexNum", whole, layout.INDEX_NUM, "entries", "the geometry of the index files", 1
+    "maxIndexNum", whole, layout.INDEX_NUM, "entries", "the geometry of the index files", 1,
+    argument="index_num", shown="as the index files show it",
 )  # fmt: skip
 LOG_FILE_SIZE: Final = Setting(
     "mappedFileSizeCommitLog", whole, layout.COMMIT_LOG_FILE_SIZE, "bytes", "the length of the log's files", 1,
@@ -129,7 +103,9 @@ INDEX_FILE_WRITE: Final = Setting(
 INDEX_SAFE: Final = Setting("messageIndexSafe", switch, False, "", "whether a start reads what the index may lack")
 STORE_TYPE: Final = Setting("storeType", text, "default", "", "whether the queues are in RocksDB")
 CONFIG_MANAGER: Final = Setting("configManagerVersion", text, "v1", "", "where topics and groups are in RocksDB")
-LOG_DIRECTORY: Final = Setting("storePathCommitLog", text, "", "", "the directories of the log")
+LOG_DIRECTORY: Final = Setting(
+    "storePathCommitLog", text, "", "", "the directories of the log", argument="commitlog", shown="STORE/commitlog"
+)
 LOG_FOR_READING: Final = Setting("readOnlyCommitLogStorePaths", text, "", "", "where the log gets no new files")
 
 MAX_MESSAGE_SIZE: Final = Setting("maxMessageSize", whole, 4 << 20, "bytes", "which messages are refused", 0)

@@ -19,6 +19,7 @@ LEVELS = {
     "_options": 0,
     "_room": 0,
     "_rules": 0,
+    "_settings": 0,
     "_words": 0,
     "errors": 0,
     "_native": 1,
@@ -54,7 +55,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"serving"},
     ],
     "kafka": [
-        {"brokers", "catalogue", "kinds", "layout", "options"},
+        {"brokers", "catalogue", "kinds", "layout", "options", "settings"},
         {"index"},
         {"log"},
         {"partition"},

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mqindex.rocketmq.settings import SETTINGS, Setting
+from mqindex._settings import Setting
+from mqindex.kafka.settings import SETTINGS as OF_TOPICS
+from mqindex.rocketmq.settings import SETTINGS
 
 __all__ = ["PATH", "document"]
 
@@ -19,6 +22,15 @@ that is nearly one of these is refused. What a `broker.conf` does not set is the
 not set is inferred from the files where these show it; where nothing does, `repair` refuses to guess it. This page is
 made from the table `mqindex.rocketmq.settings`.
 
+"""
+_KAFKA = """
+## Of Kafka's topics
+
+No file of a partition has these: they are options, `--index-interval-bytes` (`index_interval_bytes=`) and
+`--max-index-size` (`max_index_size=`). This is the table `mqindex.kafka.settings`.
+
+"""
+_HEAD = """\
 | setting | default | unit | what it decides |
 |---|---|---|---|
 """
@@ -26,7 +38,11 @@ made from the table `mqindex.rocketmq.settings`.
 
 def document() -> str:
     """The whole page."""
-    return _INTRODUCTION + "".join(map(_row, sorted(SETTINGS.values(), key=lambda one: one.name.lower())))
+    return f"{_INTRODUCTION}{_table(SETTINGS)}{_KAFKA}{_table(OF_TOPICS)}"
+
+
+def _table(settings: Mapping[str, Setting[Any]]) -> str:
+    return _HEAD + "".join(map(_row, sorted(settings.values(), key=lambda one: one.name.lower())))
 
 
 def _row(setting: Setting[Any]) -> str:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from mqindex._settings import Setting
+from mqindex.cli.commands.verify import command
+from mqindex.kafka.options import partition_options
+from mqindex.kafka.settings import SETTINGS as OF_TOPICS
 from mqindex.rocketmq.options import store_options
-from mqindex.rocketmq.settings import SETTINGS, Setting
+from mqindex.rocketmq.settings import SETTINGS
 
 EACH = list(SETTINGS.values())
 OTHER = {"flushDiskType": ("SYNC_FLUSH", "SYNC_FLUSH"), "messageDelayLevel": ("1s 2m", (1000, 120_000))}
@@ -60,3 +65,34 @@ def test_a_row_says_what_it_decides(setting: Setting[Any]) -> None:
     assert setting.decides
     assert bool(setting.unit) == (type(setting.default) is int and setting.name != "listenPort")
     assert setting.least is None or setting.least >= 0
+
+
+OPTIONS = {option.name: option for option in command.params}
+OF_OPTIONS = [one for one in (*EACH, *OF_TOPICS.values()) if one.argument]
+
+
+@pytest.mark.parametrize("setting", OF_OPTIONS, ids=lambda one: one.name)
+def test_an_option_of_the_shell_is_its_row(setting: Setting[Any]) -> None:
+    """`--max-index-size 5` was taken by the shell and refused by the library; no help said what a setting decides."""
+    option, context = OPTIONS[setting.argument], click.Context(command)
+    record = option.get_help_record(context)
+    assert record is not None
+    broker = "Kafka" if setting.name in OF_TOPICS else "RocketMQ"
+    unit = f", in {setting.unit}" if setting.unit else ""
+    assert record[1].startswith(f"{broker}'s {setting.name}{unit}: {setting.decides}")
+    assert f"{setting.default or setting.shown}]" in record[1]
+    if setting.least is not None:
+        assert record[1].endswith(f"[x>={setting.least}]")
+        assert option.type_cast_value(context, str(setting.least)) == setting.least
+        with pytest.raises(click.BadParameter, match=f"is not in the range x>={setting.least}"):
+            option.type_cast_value(context, str(setting.least - 1))
+
+
+@pytest.mark.parametrize("setting", OF_TOPICS.values(), ids=lambda one: one.name)
+def test_a_topic_s_setting_is_the_default_or_as_given(setting: Setting[Any]) -> None:
+    taken = partition_options(**{setting.argument: setting.least})
+    assert (getattr(partition_options(), setting.argument), getattr(taken, setting.argument)) == (
+        setting.default, setting.least,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=f"^{setting.argument}: expected a whole number from {setting.least} to "):
+        partition_options(**{setting.argument: setting.least - 1})

@@ -23,7 +23,7 @@ from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.log_damage import good_parts, served_batches
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.options import INDEX_INTERVAL_BYTES
+from mqindex.kafka.settings import INDEX_INTERVAL
 from mqindex.report import Finding
 
 
@@ -108,7 +108,7 @@ def check_indexes(
         done = compare(expectation.closed())
         if all(one.severity != "error" for one in compare(expectation.of_a_longer_interval()).findings):
             done.soften()
-    if unindexed and index_interval_bytes == INDEX_INTERVAL_BYTES and IndexKind.OFFSET not in done.wrong:
+    if unindexed and index_interval_bytes == INDEX_INTERVAL.default and IndexKind.OFFSET not in done.wrong:
         done.findings += _perhaps_lost(files.indexes[IndexKind.OFFSET], len(looked[IndexKind.TIME][1]), unindexed)
     return done
 

@@ -26,7 +26,8 @@ from mqindex.files.paths import size_of
 from mqindex.files.places.place import Place, require_here
 from mqindex.files.reading.mapped_file import MappedFile, reserve
 from mqindex.files.reading.opening import map_file
-from mqindex.kafka.layout import MAX_INDEX_SIZE, IndexKind, base_offset_of, require_file
+from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
+from mqindex.kafka.settings import INDEX_SIZE
 
 
 class SegmentIndex(Closable):
@@ -106,7 +107,9 @@ class AbstractIndex(SegmentIndex):
             self._held = held.pop_all()
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], base_offset: int, *, max_index_size: int = MAX_INDEX_SIZE) -> Self:
+    def create(
+        cls, path: str | os.PathLike[str], base_offset: int, *, max_index_size: int = INDEX_SIZE.default
+    ) -> Self:
         """Create an empty index file, which must not exist yet, at its full length; its disk space is reserved.
 
         Parameters

@@ -27,7 +27,7 @@ from mqindex.kafka.brokers import FIRST_OFFSETS_INDEXED, broker_of, follows
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import TransactionIndex
-from mqindex.kafka.layout import MAX_INDEX_SIZE, MAX_LOG_SIZE, IndexKind, base_offset_of, require_file
+from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind, base_offset_of, require_file
 from mqindex.kafka.log.batch_windows import HEAD, STEP, BatchWindows, Found, find, keep
 from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.log.damage import BatchFault, Fault, left_out, unreadable
@@ -35,7 +35,7 @@ from mqindex.kafka.log.opened_indexes import OpenedIndexes
 from mqindex.kafka.log.records import first_offset_at, no_records, readable_records, records_from, require_columns
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.log.segment_search import SegmentSearch, int64
-from mqindex.kafka.options import INDEX_INTERVAL_BYTES
+from mqindex.kafka.settings import INDEX_INTERVAL, INDEX_SIZE
 
 _MAX_BYTES: Final = 1 << 20
 
@@ -205,8 +205,8 @@ class LogSegment(SegmentSearch, Closable):
     def recover(
         self,
         *,
-        index_interval_bytes: int = INDEX_INTERVAL_BYTES,
-        max_index_size: int = MAX_INDEX_SIZE,
+        index_interval_bytes: int = INDEX_INTERVAL.default,
+        max_index_size: int = INDEX_SIZE.default,
         kafka_version: str | None = None,
         check_crc: bool = True,
         stretch: int = 0,

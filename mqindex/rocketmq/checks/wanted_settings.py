@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mqindex._settings import Setting
 from mqindex.engines import Engine
 from mqindex.errors import FileStateError, GeometryError
 from mqindex.files.paths import join
@@ -25,7 +26,7 @@ from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.queue.unit_places import joined
-from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, MESSAGE_DELAY_LEVEL, Setting
+from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, MESSAGE_DELAY_LEVEL
 
 _STEP = 4 << 20  # bytes of log; most logs show in the first few messages whether there are tags
 _DEFAULT = "the broker's default"

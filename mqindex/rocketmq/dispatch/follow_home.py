@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mqindex._settings import Setting
 from mqindex.errors import BadMagicError, OutputExistsError
 from mqindex.files import disk
 from mqindex.files.paths import join, list_names
@@ -28,7 +29,6 @@ from mqindex.rocketmq.settings import (
     MESSAGE_DELAY_LEVEL,
     MULTI_DISPATCH,
     QUEUE_FILE_SIZE,
-    Setting,
 )
 
 _FILE = "follow.json"

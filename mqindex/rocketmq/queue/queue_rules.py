@@ -7,6 +7,7 @@ from typing import Any
 
 from mqindex._native.log_extract import QueueTable
 from mqindex._rules import Broker
+from mqindex._settings import Setting
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.brokers import (
     RETRY_TOPICS_DISPATCHED,
@@ -22,7 +23,6 @@ from mqindex.rocketmq.settings import (
     MESSAGE_DELAY_LEVEL,
     MULTI_DISPATCH,
     QUEUE_FILE_SIZE,
-    Setting,
 )
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from mqindex._rules import Rule
+from mqindex._settings import Setting
 from mqindex._words import plural
 from mqindex.files.paths import base_name, join, parent_of
 from mqindex.report import Kind
@@ -28,7 +29,6 @@ from mqindex.rocketmq.settings import (
     LOG_FILE_SIZE,
     QUEUE_FILE_SIZE,
     TIMER_LOG_FILE_SIZE,
-    Setting,
 )
 
 

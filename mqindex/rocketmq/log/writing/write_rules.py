@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqindex._native.pieces import hosts_of, pieces_of_sequence
+from mqindex._settings import Setting
 from mqindex.rocketmq import settings
 from mqindex.rocketmq.broker_conf import blamed_on
 from mqindex.rocketmq.brokers import FRAMES_AS_BODIES, FRAMES_LIMITED, LONG_TOPICS, UNSEPARATED, follows
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.settings import FLUSH_DISK_TYPES, Setting, whole
+from mqindex.rocketmq.settings import FLUSH_DISK_TYPES, whole
 
 _MARGIN = 64 << 10  # what a whole frame may have beyond the largest body
 _MAX_INT = 2**31 - 1

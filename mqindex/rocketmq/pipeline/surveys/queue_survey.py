@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mqindex._rules import Broker
+from mqindex._settings import Setting
 from mqindex.files.paths import base_name, join, size_of
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import catalogue, layout
@@ -19,14 +20,7 @@ from mqindex.rocketmq.pipeline.surveys.delay_survey import delay_levels, seen_de
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC, QueueRules, queue_rules
 from mqindex.rocketmq.rocksdb import config_in_rocksdb, queues_in_rocksdb
-from mqindex.rocketmq.settings import (
-    BATCH_FILE_SIZE,
-    COMPACTION,
-    EXT_FILE_SIZE,
-    MESSAGE_DELAY_LEVEL,
-    QUEUE_FILE_SIZE,
-    Setting,
-)
+from mqindex.rocketmq.settings import BATCH_FILE_SIZE, COMPACTION, EXT_FILE_SIZE, MESSAGE_DELAY_LEVEL, QUEUE_FILE_SIZE
 
 _DEFAULT, _USUAL = "the broker's default", "the usual length of the files"
 
