@@ -288,11 +288,19 @@ class RebuildReport(Report):
     out_files : list of str, the published paths, in the brokers' load order
     fsync_seconds : float, how long the syncs took: of the built files, and of a new directory's names
     backup : str or None, where the directory that the result replaced is now; None: there was none
+    stores : dict of RebuildReport, of several stores (log dirs, partitions) the report of each by its name below the
+        output; this report has the sums, all findings, and the settings that are the same in all. Empty: of one
     """
 
     out_files: list[str] = field(default_factory=list)
     fsync_seconds: float = 0.0
     backup: str | None = None
+    stores: dict[str, RebuildReport] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As of a `Report`."""
+        stores = {name: each.to_dict() for name, each in self.stores.items()}
+        return {**Report.to_dict(replace(self, stores={})), "stores": stores}
 
 
 @dataclass(slots=True)

@@ -82,8 +82,8 @@ class Broker(Protocol):
     def report(self, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Health:
         """The health of a store, a partition or a log dir."""
 
-    def keywords(self, path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
-        """The arguments of the library's `rebuild` and `repair`; `Trouble`: the command line does not fit."""
+    def keywords(self, path: str | None, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
+        """The arguments of the library's `rebuild` and `repair`; `Trouble`: the command line, or PATH, does not fit."""
 
     def catalogue(self) -> Catalogue:
         """What each kind of finding means."""
@@ -92,6 +92,8 @@ class Broker(Protocol):
 class Library(Protocol):
     """What the packages of both brokers have in common."""
 
-    def rebuild(self, path: str, out: str, *, overwrite: bool, engine: Engine, **options: Any) -> RebuildReport: ...
+    def rebuild(
+        self, path: str | Sequence[str], out: str, *, overwrite: bool, engine: Engine, **options: Any
+    ) -> RebuildReport: ...
     def repair(self, path: str, *, deep: bool, dry_run: bool, engine: Engine, **options: Any) -> RepairReport: ...
     def undo_repair(self, path: str, backup: str, *, dry_run: bool) -> RepairReport: ...

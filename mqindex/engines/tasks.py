@@ -89,7 +89,7 @@ def scratches_in(engine: Engine, parents: Sequence[str]) -> Iterator[tuple[Engin
 @contextmanager
 def marked(engine: Engine, directories: Sequence[str]) -> Iterator[Engine]:
     """An engine whose machines see the same directories, whatever is in them: a cluster's see a scratch there."""
-    if not _is_seeing(engine):
+    if not is_seeing(engine):
         yield engine
         return
     with scratches_in(engine, directories) as (seeing, _):
@@ -97,14 +97,14 @@ def marked(engine: Engine, directories: Sequence[str]) -> Iterator[Engine]:
 
 
 def _require_made(engine: Engine, made: Sequence[str]) -> Engine:
-    if not _is_seeing(engine):
+    if not is_seeing(engine):
         return engine
     from mqindex.engines import visibility  # as above
 
     return visibility.require_made(engine, made)
 
 
-def _is_seeing(engine: Engine) -> TypeGuard[SeeingEngine]:
+def is_seeing(engine: Engine) -> TypeGuard[SeeingEngine]:
     """Whether `require_seen` found several machines."""
     visibility = sys.modules.get("mqindex.engines.visibility")  # it is loaded where there are several machines
     return visibility is not None and isinstance(engine, visibility.SeeingEngine)
@@ -112,7 +112,7 @@ def _is_seeing(engine: Engine) -> TypeGuard[SeeingEngine]:
 
 def _sees(engine: Engine, directory: str) -> bool:
     """Whether this process sees a directory as the tasks do: below a volume that is not mounted here it is empty."""
-    return disk.is_directory(directory) and (not _is_seeing(engine) or engine.sees(directory))
+    return disk.is_directory(directory) and (not is_seeing(engine) or engine.sees(directory))
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def _made_in(engine: Engine, parents: Sequence[str]) -> Iterator[list[str]]:
             yield shared
     finally:
         with half_done(lambda: "what it leaves is removed by a later run"):
-            plain = engine.engine if _is_seeing(engine) else engine  # what tasks saw may be replaced by now
+            plain = engine.engine if is_seeing(engine) else engine  # what tasks saw may be replaced by now
             gone = plain.map(staging.discard, shared, name="clean up")
         for path, removed in zip(shared, gone, strict=True):
             if not removed:

@@ -51,7 +51,7 @@ def outcome(work: Callable[[], Any], dumps: Dumps, loads: Loads = pickle.loads) 
     try:
         return dumps((work(), None, None))
     except Exception as error:  # whatever a stage raises belongs to the caller; the cluster must not retry it
-        return dumps((None, _picklable(error, dumps, loads), traceback.format_exc()))
+        return dumps((None, portable(error, dumps, loads), traceback.format_exc()))
 
 
 def results(outcomes: dict[int, bytes], loads: Loads = pickle.loads) -> dict[int, Any]:
@@ -74,7 +74,8 @@ class _WorkerTraceback(Exception):
         return f"\n\n{self.args[0]}"
 
 
-def _picklable(error: Exception, dumps: Dumps, loads: Loads) -> Exception:
+def portable(error: Exception, dumps: Dumps, loads: Loads) -> Exception:
+    """The error, if it travels; else one that says the same."""
     try:
         if type(loads(dumps(error))) is type(error):
             return error

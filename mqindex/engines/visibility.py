@@ -43,6 +43,11 @@ class SeeingEngine:
         """Whether this process sees a path as the tasks must."""
         return _is_seen(path, self.known.get(path, ()))
 
+    def over(self, engine: Engine, paths: Sequence[str]) -> SeeingEngine:
+        """The same over an engine that leads to this one's, for work that needs only some of the paths."""
+        assert isinstance(engine, Cluster)
+        return SeeingEngine(engine, {path: names for path, names in self.known.items() if path in paths})
+
     def map(
         self,
         stage: Callable[[Item], Result],

@@ -375,6 +375,9 @@ NOT_WRITABLE = Kind("not-writable", "error",
     "The owner of the newest segment has no permission to write a file or directory of the log dir, so a broker puts "
     "the log dir offline.",
     "a broker opens every file for writing: chown or chmod those that it cannot open, {count} in all", stops_start=True)
+NOT_REBUILT = Kind("not-rebuilt", "error",
+    "A log dir or partition among several was not rebuilt: nothing of it was published. The others were not held up.",
+    "mend that, then rebuild it alone, to that place")
 ELSEWHERE = Kind("files-elsewhere", "info",
     "The files are not on this machine: locks, owners, links and holes are not known there.",
     "no lock, owner, link or hole was looked at; copy the log dir here, or mount its place, to have them looked at too")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
+from mqindex import several
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
@@ -18,6 +19,7 @@ from mqindex.files.paths import absolute, join, one_look, parent_of
 from mqindex.files.places.place import given_path
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
+from mqindex.kafka import catalogue
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import replay
 from mqindex.kafka.index.transaction_index import aborted_bytes
@@ -31,16 +33,24 @@ from mqindex.report import RebuildReport
 
 @dataclass(frozen=True, slots=True)
 class _Begin:
-    """The input of the first task."""
+    """What is rebuilt: the input of the first task."""
 
     order: Order
     out: str
     overwrite: bool
 
+    @property
+    def path(self) -> str:
+        return self.order.directory
+
+    @property
+    def seen(self) -> list[str]:
+        return [self.order.directory, parent_of(self.out)]
+
 
 @with_options_of(partition_options)
 def rebuild(
-    directory: str | os.PathLike[str],
+    directory: several.StrPath | Iterable[several.StrPath],
     out: str | os.PathLike[str],
     *,
     overwrite: bool = False,
@@ -54,9 +64,11 @@ def rebuild(
 
     Parameters
     ----------
-    directory : path or URL of a partition or of a log dir; it is only read.
+    directory : path or URL of a partition or of a log dir; it is only read. Or several: one job and one report of all,
+        in which what is wrong with one is a finding. The result of each is at `<out>/<name>`, as if it had been rebuilt
+        to there alone; its name is that of its directory, or where they all end alike, as `disk1/kafka`, that above it.
     out : path or URL; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`, which no object
-        store does.
+        store does. Of several directories this holds for each `<out>/<name>`.
     kafka_version, index_interval_bytes, max_index_size, check_crc, storage_options : partition options, explained in
         `mqindex.kafka.options.PartitionArguments`.
     engine : where the stages run; None: `LocalEngine()`.
@@ -65,7 +77,8 @@ def rebuild(
     -------
     RebuildReport
         `ok` is False when a log ends too early, or a broker's recovery fails on it: that segment then
-        has the indexes of what could be read, or none. `backup`: where the old `out` is now.
+        has the indexes of what could be read, or none. `backup`: where the old `out` is now. Of several
+        directories `stores` has the report of each.
 
     Raises
     ------
@@ -76,8 +89,8 @@ def rebuild(
     Notes
     -----
     `out` appears by one rename, complete and on the disk, or not at all; in an object store its list of files,
-    `mqindex.json`, comes last. What transactions are open before the first segment is read from a `.snapshot`, where
-    there is one above the log's start.
+    `<out>/mqindex.json`, comes last. What transactions are open before the first segment is read from a `.snapshot`,
+    where there is one above the log's start.
     Source: Kafka 4.1.0 `LogSegment.recover`, `ProducerStateManager`.
 
     Examples
@@ -95,20 +108,36 @@ def rebuild(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    order = Order(absolute(given_path("directory", directory, given.get("storage_options"))), options)
-    place = absolute(given_path("out", out, given.get("storage_options")))
-    engine = require_seen(engine, [order.directory, parent_of(place)])
-    found, space = run_one(engine, _begin, _Begin(order, place, overwrite), "look at the files")
-    announce(engine, f"reads {found.bytes:,} bytes of log, {space}")
-    report = start_report(RebuildReport(order.directory), found)
+    storage, place = given.get("storage_options"), absolute(given_path("out", out, given.get("storage_options")))
+    given_paths, alone = several.listed(directory)
+    paths = [absolute(given_path("directory", each, storage)) for each in given_paths]
+    if not alone:
+        names = several.names_of("directory", paths)
+        orders = [
+            _Begin(Order(path, options), join(place, name), overwrite) for path, name in zip(paths, names, strict=True)
+        ]
+        return several.rebuild_each(engine, orders, place, _HOW)
+    order = _Begin(Order(paths[0], options), place, overwrite)
+    engine = require_seen(engine, order.seen)
+    plan = run_one(engine, _begin, order, "look at the files")
+    announce(engine, f"reads {plan.log_bytes:,} bytes of log, {plan.said}")
+    report = _carry_out(engine, order, plan)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def _carry_out(engine: Engine, order: _Begin, plan: several.Plan[Survey]) -> RebuildReport:
+    started = time.perf_counter()
+    found, place = plan.found, order.out
+    report = start_report(RebuildReport(order.path), found)
     with scratch_for(engine, place) as (seeing, scratch):
-        with one_look(order.directory):
+        with one_look(order.path):
             recovered = _recover_all(seeing, found, scratch)
         moves = _moves(seeing, found, recovered, scratch)
         publication = Publication(
             scratch=scratch,
             out=place,
-            aside=place + f".backup-{staging.backup_name()}" if overwrite else None,
+            aside=place + f".backup-{staging.backup_name()}" if order.overwrite else None,
             moves=tuple(moves),
             directories=("",) if found.single else ("", *(partition.name for partition in found.partitions)),
         )
@@ -123,16 +152,22 @@ def rebuild(
     return report
 
 
-def _begin(begin: _Begin) -> tuple[Survey, str]:
+def _require_apart(begin: _Begin) -> None:
+    output_place.require_apart(begin.out, places_of(begin.path), "the segments have")
+
+
+def _begin(begin: _Begin) -> several.Plan[Survey]:
     """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
-    with one_look(begin.order.directory):
-        found = survey(begin.order)
-    out = begin.out
-    output_place.require_apart(out, places_of(found.root), "the segments have")
+    with one_look(begin.path):
+        found, out = survey(begin.order), begin.out
+    _require_apart(begin)
     output_place.require_new(out, overwrite=begin.overwrite)
     parent, needed = parent_of(out), sum(needed_space(one.options, one.sizes) for one in found.partitions)
     free = disk.check_space(parent, needed)
-    return found, f"needs about {needed:,} bytes in {parent}, where {free}"
+    return several.Plan(found, found.bytes, needed, f"needs about {needed:,} bytes in {parent}, where {free}")
+
+
+_HOW = several.Rebuilding(_require_apart, _begin, _carry_out, catalogue.NOT_REBUILT)
 
 
 def _recover_all(engine: Engine, found: Survey, scratch: str) -> list[list[RecoveredSegment]]:

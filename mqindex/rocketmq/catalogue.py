@@ -20,6 +20,12 @@ _OWN_DIRECTORY = "move it elsewhere, or give the log a directory of its own belo
 _NO_START = "a broker without any queue reads its log again when it starts, but 5.5.0 left out the log's first file"
 
 # fmt: off
+# ---- a rebuild of several stores
+
+NOT_REBUILT = Kind("not-rebuilt", "error",
+    "A store among several was not rebuilt: nothing of it was published. The others were not held up.",
+    "mend that, then rebuild it alone, to that place")
+
 # ---- the start of a broker
 
 STRAY_LOG_FILE = Kind("stray-log-file", "error",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
+from mqindex import several
 from mqindex._native.numbers import whole_number
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
@@ -54,17 +54,26 @@ from mqindex.rocketmq.settings import LOG_FILE_SIZE
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The input of the first task."""
+    """What is rebuilt: the input of the first task."""
 
     options: StoreOptions
     out: str
     overwrite: bool
     parts: frozenset[str]
+    split_size: int
+
+    @property
+    def path(self) -> str:
+        return self.options.root
+
+    @property
+    def seen(self) -> list[str]:
+        return [*stores.directories_of(self.options.root, self.options.commitlog), parent_of(self.out)]
 
 
 @with_options_of(store_options)
 def rebuild(
-    store: str | os.PathLike[str],
+    store: several.StrPath | Iterable[several.StrPath],
     out: str | os.PathLike[str],
     *,
     parts: Iterable[str] | None = None,
@@ -80,8 +89,11 @@ def rebuild(
 
     Parameters
     ----------
-    store : path of a store's root; it is only read.
-    out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`.
+    store : path of a store's root; it is only read. Or several: one job and one report of all, in which what is wrong
+        with one is a finding. The result of each is at `<out>/<name>`, as if it had been rebuilt to there alone; its
+        name is that of its directory, or where they all end alike, as `broker-a/store`, that above it: `broker-a`.
+    out : path; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. Of several stores this
+        holds for each `<out>/<name>`.
     parts : names of what to build, of "index" and "consumequeue", which has the batch queues too; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options
         (`mqindex.rocketmq.options.StoreArguments`); what is not given is inferred from
@@ -94,7 +106,7 @@ def rebuild(
     -------
     RebuildReport
         `ok` is False when a stretch of the log was damaged: the result then holds all that could be read.
-        `backup`: where the old `out` is now.
+        `backup`: where the old `out` is now. Of several stores `stores` has the report of each.
 
     Raises
     ------
@@ -127,21 +139,49 @@ def rebuild(
     if split_size < 4096:
         raise ValueError(f"split_size: expected 4096 or more, got {split_size}")
     engine = chosen_engine(engine)
-    options = store_options(store, **given)
-    order = _Order(options, absolute(given_path("out", out, given.get("storage_options"))), overwrite, wanted)
-    paths = itertools.chain(stores.directories_of(options.root, options.commitlog), [parent_of(order.out)])
-    engine = require_seen(engine, paths)
-    found, said = run_one(engine, _begin, order, "look at the files")
-    elsewhere = _elsewhere(found, wanted)
-    wanted = _built(order, found)
-    announce(engine, f"reads {found.log_bytes:,} bytes of commit log, {said}")
+    place = absolute(given_path("out", out, given.get("storage_options")))
+    paths, alone = several.listed(store)
+    options = [store_options(path, **given) for path in paths]
+    if not alone:
+        orders = [
+            _Order(each, join(place, name), overwrite, wanted, split_size)
+            for each, name in zip(options, _names(options), strict=True)
+        ]
+        return several.rebuild_each(engine, orders, place, _HOW)
+    order = _Order(options[0], place, overwrite, wanted, split_size)
+    engine = require_seen(engine, order.seen)
+    plan = run_one(engine, _begin, order, "look at the files")
+    announce(engine, f"reads {plan.log_bytes:,} bytes of commit log, {plan.said}")
+    report = _carry_out(engine, order, plan)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def _names(stores: Sequence[StoreOptions]) -> list[str]:
+    """The names of the results of several stores, of which no two may have one log."""
+    names = several.names_of("store", [one.root for one in stores])
+    of: dict[str, str] = {}
+    for one in stores:
+        for log in one.commitlog:
+            if (other := of.setdefault(log, one.root)) != one.root:
+                raise ValueError(
+                    f"commitlog: {log} would be the log of {other} and of {one.root}: "
+                    "expected none where there are several stores, as each has its own"
+                )
+    return names
+
+
+def _carry_out(engine: Engine, order: _Order, plan: several.Plan[Survey]) -> RebuildReport:
+    started = time.perf_counter()
+    options, found = order.options, plan.found
+    elsewhere, wanted = _elsewhere(found, order.parts), _built(order, found)
     report = start_report(RebuildReport(options.root), found)
     report.findings += [*elsewhere.values(), *_emptied(found)]
     with scratch_for(engine, order.out) as (seeing, scratch):
         splits = cut(
             found.spans,
             _whole(found),
-            split_size,
+            order.split_size,
             tags=found.tags,
             out=scratch,
             index="index" in wanted,
@@ -160,7 +200,7 @@ def rebuild(
         publication = Publication(
             scratch=scratch,
             out=order.out,
-            aside=order.out + f".backup-{staging.backup_name()}" if overwrite else None,
+            aside=order.out + f".backup-{staging.backup_name()}" if order.overwrite else None,
             moves=(*index_moves(built), *(move for queue in queues.queues for move in _moves(queue))),
             directories=tuple(part for part in PARTS if part in wanted),
             about=(("hash_slot_num", found.geometry.value[0]), ("index_num", found.geometry.value[1])),
@@ -226,17 +266,21 @@ def _moves(queue: BuiltQueue) -> list[tuple[str, str]]:
     return found
 
 
-def _begin(order: _Order) -> tuple[Survey, str]:
-    """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
-    stores.require_store(order.options.root)
+def _require_apart(order: _Order) -> None:
     root = order.options.root
     output_place.require_apart(order.out, stores.places_of(root, order.options.commitlog), "the store has", home=root)
+
+
+def _begin(order: _Order) -> several.Plan[Survey]:
+    """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
+    stores.require_store(order.options.root)
+    _require_apart(order)
     output_place.require_new(order.out, overwrite=order.overwrite)
     found, needed = read_again(lambda: _look(order))
     parent = parent_of(order.out)
     free = disk.check_space(parent, needed)
     more = f", and {FILE_BLOCK:,} for each queue," if "consumequeue" in _built(order, found) else ""
-    return found, f"needs about {needed:,} bytes{more} in {parent}, where {free}"
+    return several.Plan(found, found.log_bytes, needed, f"needs about {needed:,} bytes{more} in {parent}, where {free}")
 
 
 def _look(order: _Order) -> tuple[Survey, int]:
@@ -275,6 +319,9 @@ def needed_space(found: Survey, parts: Collection[str]) -> int:
         needed += units * (UNIT.itemsize + layout.QUEUE_UNIT_SIZE + ext)
         needed += units * layout.QUEUE_UNIT_SIZE // found.queues.rules.file_size * FILE_BLOCK
     return needed
+
+
+_HOW = several.Rebuilding(_require_apart, _begin, _carry_out, catalogue.NOT_REBUILT)
 
 
 def _whole(found: Survey) -> LogRange:

@@ -7,9 +7,8 @@ reaches the driver.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqindex import rocketmq
@@ -28,6 +27,7 @@ from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_NUM
 from mqindex.rocketmq.pipeline.builds import index_moves
 from mqindex.rocketmq.pipeline.sorted_runs import SortedPart, SortedRun, SortedRunWriter, assign_sorted, build_sorted
 from mqindex.rocketmq.pipeline.stages import Built
+from mqindex.several import StrPath, listed
 from mqindex.spark.engine import SparkEngine
 from mqindex.spark.options import given
 from mqindex.spark.rows import index_keys, int64_column
@@ -36,21 +36,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-StrPath = str | os.PathLike[str]
 
-
-def rebuild(spark: SparkSession, store: StrPath, out: StrPath, **options: Any) -> RebuildReport:
+def rebuild(spark: SparkSession, store: StrPath | Iterable[StrPath], out: StrPath, **options: Any) -> RebuildReport:
     """`mqindex.rocketmq.rebuild` of `store` to `out` with the stages as Spark tasks, on the session `spark`.
 
-    Each path must be visible to all workers, or be a URL. Options, result and errors are those of
-    `mqindex.rocketmq.rebuild`; the workers get `storage_options` with each job.
+    Several stores go through each stage together. Each path must be visible to all workers, or be a URL. Options,
+    result and errors are those of `mqindex.rocketmq.rebuild`; the workers get `storage_options` with each job.
 
     >>> rebuild(spark, store, "rebuilt").entries
     1466
     """
     storage = options.get("storage_options")
-    store, out = given(store, "store", storage), given(out, "out", storage)
-    return rocketmq.rebuild(store, out, engine=SparkEngine(spark), **options)
+    paths, alone = listed(store)
+    stores = [given(path, "store", storage) for path in paths]
+    return rocketmq.rebuild(
+        stores[0] if alone else stores, given(out, "out", storage), engine=SparkEngine(spark), **options
+    )
 
 
 def repair(spark: SparkSession, store: StrPath, **options: Any) -> RepairReport:

@@ -28,6 +28,7 @@ LEVELS = {
     "engines": 3,
     "health": 3,
     "report": 3,
+    "several": 3,
     "undo": 3,
     "wording": 3,
     "rocketmq": 4,

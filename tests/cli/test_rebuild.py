@@ -112,6 +112,53 @@ def test_damage_in_the_log_is_done_with_findings(shell: Shell, basic: Store, tmp
     assert (tmp_path / "out" / "index").is_dir()
 
 
+def test_several_stores_are_one_job_and_one_report(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    roots = [tmp_path / name / "store" for name in ("broker-a", "broker-b")]
+    for root in roots:
+        shutil.copytree(basic.root, root)
+    done = shell("rebuild", *roots, "--out", tmp_path / "out")
+    assert done.status == 0
+    starts = [f"rebuilt {tmp_path}/out/{name}: " for name in ("broker-a", "broker-b")]
+    assert [any(line.startswith(start) for line in done.lines) for start in starts] == [True, True]
+    assert done.err.startswith("mqindex: reads ")
+    assert (" bytes of 2 logs, needs about " in done.err, done.err.count("\n")) == (True, 1)
+    shell("rebuild", basic.root, "--out", tmp_path / "alone")
+    expected = {
+        path.relative_to(tmp_path / "alone"): path for path in (tmp_path / "alone").rglob("*") if path.is_file()
+    }
+    for name in ("broker-a", "broker-b"):
+        assert all((tmp_path / "out" / name / at).read_bytes() == path.read_bytes() for at, path in expected.items())
+
+
+def test_of_several_the_worst_is_the_exit_code(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(basic.root, damaged)
+    with (damaged / "commitlog" / basic.log_files[0].name).open("r+b") as file:
+        file.seek(basic.case.truth["messages"][20]["phyOffset"] + 4)
+        file.write(b"\1\2\3\4")
+    assert shell("rebuild", basic.root, damaged, "--out", tmp_path / "out").status == 1
+    (tmp_path / "file").write_text("no store")
+    done = shell("rebuild", basic.root, tmp_path / "none", tmp_path / "file", "--out", tmp_path / "more")
+    assert done.status == 2
+    assert f"not rebuilt: {tmp_path}/none" in done.lines
+    assert f"not rebuilt: {tmp_path}/file" in done.lines
+    assert os.listdir(tmp_path / "more") == [basic.root.name]
+    (report,) = shell("rebuild", basic.root, tmp_path / "none", "--out", tmp_path / "json", "--json").json
+    assert (report["ok"], list(report["stores"])) == (False, [basic.root.name, "none"])
+    assert [one["ok"] for one in report["stores"].values()] == [True, False]
+    done = shell("rebuild", tmp_path / "none", tmp_path / "nor-this", "--out", tmp_path / "nothing")
+    assert (done.status, done.out) == (2, "")
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_several_are_of_one_broker(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    partition = PartitionCase("410-txn").closed(tmp_path / "log-dir")
+    done = shell("rebuild", basic.root, partition, "--out", tmp_path / "out")
+    assert (done.status, done.out) == (2, "")
+    assert "is of another broker than" in done.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_workers_and_parts(shell: Shell, basic: Store, tmp_path: Path) -> None:
     done = shell("rebuild", basic.root, "--out", tmp_path / "out", "--workers", "2", "--parts", "index")
     assert done.status == 0

@@ -34,6 +34,30 @@ def test_rebuilt_files_are_the_broker_s(name: str, spark: Any, golden_store: Gol
     assert scraps(tmp_path) == []
 
 
+def test_several_stores_are_one_spark_job_for_each_stage(
+    spark: Any, golden_store: GoldenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = [golden_store(name)[1] for name in ("basic-493", "ipv6-batch-ext-493")]
+    jobs: dict[str, int] = {}
+    ran = SparkEngine._run
+
+    def counted(engine: Any, parcels: Any, frame: Any, name: str, *rest: Any) -> Any:
+        jobs[name] = jobs.get(name, 0) + 1
+        return ran(engine, parcels, frame, name, *rest)
+
+    monkeypatch.setattr(SparkEngine, "_run", counted)
+    report = rebuild(spark, [*roots, tmp_path / "none"], tmp_path / "out")
+    stages = ("look at the files", "read the log", "build the index", "build the queues", "publish")
+    assert [jobs[name] for name in stages] == [1] * len(stages)
+    assert [one.kind for one in report.findings if one.severity == "error"] == ["not-rebuilt"]
+    assert "FileNotFoundError" not in str(report.findings)
+    names = list(report.stores)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(names[:2])
+    for name, root in zip(names, roots, strict=False):
+        assert index_bytes(tmp_path / "out" / name) == index_bytes(root)
+    assert scraps(tmp_path / "out") == scraps(tmp_path) == []
+
+
 def test_repair_brings_the_newest_file_back_and_leaves_the_others_alone(spark: Any, golden_store: GoldenStore) -> None:
     _, root = golden_store("medium-493")
     expected = index_bytes(root)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from mqindex.cli.brokers import HOMES, broker_of, library_of, unseen_kind
@@ -11,24 +13,28 @@ from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, repo
 from mqindex.cli.output import print_line
 from mqindex.cli.places import appearing, require_outside
 from mqindex.cli.reports import finished, print_summary
-from mqindex.cli.trouble import true_from_here
-from mqindex.files.paths import absolute
+from mqindex.cli.trouble import TROUBLE, Trouble, true_from_here
+from mqindex.errors import MQIndexError
+from mqindex.files.paths import absolute, join
 from mqindex.files.results.output_place import require_new
 from mqindex.report import Catalogue, RebuildReport
+from mqindex.several import NOT_REBUILT
 from mqindex.wording.reports import work_done
 
 
 @subcommand(
-    "rebuild", "mqindex rebuild /data/store --out /data/rebuilt", "mqindex rebuild /data/kafka --out /data/indexes"
+    "rebuild",
+    "mqindex rebuild /data/store --out /data/rebuilt",
+    "mqindex rebuild /backup/broker-a/store /backup/broker-b/store --out /data/rebuilt",
 )
-@click.argument("store", metavar="PATH")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option("--out", required=True, metavar="DIR", help="Where the result appears, complete.")
 @click.option("--force", is_flag=True, help="If DIR exists, move it to DIR.backup-<UTC>.")
 @parts_option
 @report_options(*HOMES)
 def command(
     *,
-    store: str,
+    paths: tuple[str, ...],
     out: str,
     force: bool,
     parts: list[str] | None,
@@ -42,22 +48,48 @@ def command(
     PATH is a RocketMQ store, which gives DIR/index, DIR/consumequeue and, where topics have batch queues,
     DIR/batchconsumequeue; a Kafka partition, which gives DIR/<20 digits>.index and so on, as Kafka's recovery of every
     segment would write them; or a Kafka log dir, which gives DIR/<topic>-<n>/... It stays untouched. DIR must not exist
-    or be empty, and appears only when it is complete.
-    The space that this needs is shown first. Exit code 1: done, but the log is damaged in places.
+    or be empty, and appears only when it is complete. Several PATHs of one kind of broker are one job and one report:
+    each has its result in DIR/<name>, which is as DIR of one, and what is wrong with one holds up no other. The name is
+    that of its directory; where all end alike, as broker-a/store and broker-b/store, that above it.
+    The space that this needs is shown first. Exit code 1: done, but the log is damaged in places; 2: of one that was
+    not rebuilt.
     """
-    if engine.sees(store):
-        kind = require_home(store, kind, *HOMES, options=options)
+    alone = paths[0] if len(paths) == 1 else None
+    found = _kinds(paths, kind, engine, options)
+    libraries = {library_of(each): path for each, path in found.items()}
+    if len(libraries) > 1:
+        raise Trouble(f"{' is of another broker than '.join(libraries.values())}: expected one broker's in one run")
+    if engine.sees(paths[0]):
         require_outside(out)
-        require_new(absolute(out), overwrite=force)  # at once, and not when Spark has started
-    kind = unseen_kind(kind, options)
-    broker, library = broker_of(kind), library_of(kind)
-    true_from_here(appearing(out, seen=engine.sees(store)))
-    keywords = broker.keywords(store, options, parts)
+        if alone is not None:
+            require_new(absolute(out), overwrite=force)  # at once, and not when Spark has started
+    (library,), broker = libraries, broker_of(next(iter(found)))
+    true_from_here(appearing(out, seen=engine.sees(paths[0])) if alone is not None else _each_appears(out))
+    keywords = broker.keywords(alone, options, parts)
     with engine.open() as chosen:
-        report = library.rebuild(store, out, overwrite=force, engine=chosen, **keywords)
+        report = library.rebuild(alone or paths, out, overwrite=force, engine=chosen, **keywords)
         if report.backup is not None:
             true_from_here(f"{out} is complete; {_moved(out, report.backup)}")
-    return finished("rebuild", report, as_json, lambda: _print(report, broker.catalogue(), store, out))
+    status = finished("rebuild", report, as_json, lambda: _print(report, broker.catalogue(), alone or "", out))
+    return TROUBLE if any(one.kind == NOT_REBUILT for one in report.findings) else status
+
+
+def _kinds(paths: Sequence[str], forced: str | None, engine: EngineOptions, options: BrokerOptions) -> dict[str, str]:
+    """The kinds, each with a path of it. Of several paths one that has none is a finding later, unless none has one."""
+    found, refused = dict[str, str](), list[Exception]()
+    for path in paths:
+        try:
+            seen = require_home(path, forced, *HOMES, options=options) if engine.sees(path) else forced
+            found[unseen_kind(seen, options)] = path
+        except (Trouble, MQIndexError, OSError) as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return found
+
+
+def _each_appears(out: str) -> str:
+    return f"each result in {out} is complete, or not there"
 
 
 def _moved(out: str, backup: str) -> str:
@@ -66,7 +98,10 @@ def _moved(out: str, backup: str) -> str:
 
 def _print(report: RebuildReport, catalogue: Catalogue, store: str, out: str) -> None:
     print_findings(report.findings, catalogue, store)
-    print_line(f"rebuilt {out}: {work_done(report)}")
-    if report.backup is not None:
-        print_line(_moved(out, report.backup))
+    for name, each in report.stores.items() or [("", report)]:
+        place = join(out, name) if name else out
+        failed = any(one.kind == NOT_REBUILT for one in each.findings)
+        print_line(f"not rebuilt: {each.path}" if failed else f"rebuilt {place}: {work_done(each)}")
+        if each.backup is not None:
+            print_line(_moved(place, each.backup))
     print_summary(report)

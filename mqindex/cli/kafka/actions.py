@@ -73,7 +73,7 @@ def report(path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> 
     return kafka.report(path, deep=deep, engine=engine, **options.partition())
 
 
-def keywords(path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
+def keywords(path: str | None, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
     """The options of a partition, or of a log dir."""
     if parts is not None:
         raise Trouble("--parts is for RocketMQ's stores: the indexes of a Kafka partition are built together")

@@ -110,9 +110,10 @@ def report(path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> 
     return report_store(path, deep=deep, engine=engine, **options.store())
 
 
-def keywords(path: str, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
-    """The options of a store, which has a commit log."""
-    require_log(path, options.store())
+def keywords(path: str | None, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
+    """The options of a store, which has a commit log; None: of several, whose logs are looked at with each."""
+    if path is not None:
+        require_log(path, options.store())
     return {"parts": parts, **options.store()}
 
 

@@ -37,6 +37,22 @@ def test_a_store_is_rebuilt_beside_itself(server: Server, name: str, tmp_path: P
     assert not [name for name in place_of(f"{server.url}/results", server.options).entries() if "mqindex-" in name]
 
 
+def test_several_stores_are_rebuilt_at_once(server: Server, tmp_path: Path) -> None:
+    """One of them is not there: the others have their results, each whole."""
+    roots = {name: case(name).unpack(tmp_path) for name in ("basic-493", "ipv6-batch-ext-493")}
+    (tmp_path / "here").mkdir()
+    for name, root in roots.items():
+        rebuild(root, tmp_path / "here" / name)
+    urls = [server.upload(root, f"fleet/{name}/store") for name, root in roots.items()]
+    out = f"{server.url}/fleet/results"
+    report = rebuild([*urls, f"{server.url}/fleet/none/store"], out, storage_options=server.options)
+    found = {name: data for name, data in server.files("fleet/results").items() if not name.endswith("mqindex.json")}
+    assert found == files_below(tmp_path / "here")
+    assert [one.ok for one in report.stores.values()] == [True, True, False]
+    assert list(report.stores) == [*roots, "none"]
+    assert set(place_of(out, server.options).entries()) == set(roots)  # no scratch
+
+
 def test_a_result_is_looked_up_where_it_is(server: Server, tmp_path: Path) -> None:
     root, out = case("basic-493").unpack(tmp_path), f"{server.url}/results/looked-up"
     rebuild(root, tmp_path / "here")

@@ -78,7 +78,7 @@ def straggle() -> None:
     time.sleep(10)
 
 
-def rebuilt(spark: Any, url: str, out: str, options: dict[str, Any]) -> Any:
+def rebuilt(spark: Any, url: str | list[str], out: str, options: dict[str, Any]) -> Any:
     import mqindex.spark
 
     return mqindex.spark.rebuild(spark, url, out, storage_options=options, split_size=SPLITS)
@@ -121,6 +121,22 @@ def test_a_store_is_rebuilt_beside_itself(
     assert (there.messages, there.entries, there.units) == (here.messages, here.entries, here.units)
     require_same(server, out, tmp_path / "here", there)
     assert isolated_cluster.run(verified, url, server.options).ok
+
+
+def test_several_stores_are_rebuilt_at_once(server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path) -> None:
+    names = ("basic-493", "ipv6-batch-ext-493")
+    (tmp_path / "here").mkdir()
+    urls = []
+    for name in names:
+        root = case(name).unpack(tmp_path)
+        rocketmq.rebuild(root, tmp_path / "here" / name)
+        urls.append(server.upload(root, f"fleet/{name}/store"))
+    gone = f"{server.url}/fleet/none/store"
+    report = isolated_cluster.run(rebuilt, [*urls, gone], f"{server.url}/fleet/results", server.options)
+    found = {name: data for name, data in server.files("fleet/results").items() if not name.endswith("mqindex.json")}
+    assert found == files_below(tmp_path / "here")
+    assert {name: one.ok for name, one in report.stores.items()} == {**dict.fromkeys(names, True), "none": False}
+    assert CREDENTIAL not in repr(report)
 
 
 def test_attempts_that_do_not_count_leave_nothing(
