@@ -17,8 +17,14 @@ from tests.peer import maven
 from tests.peer.kafka.broker import Broker
 from tests.peer.kafka.workload import TOPICS, Answers, Sent, ask, write_everything
 from tests.peer.maven import PeerError, class_path
+from tests.support.nightly import NIGHTLY, some
 
 VERSIONS = maven.VERSIONS["kafka"]
+OLDER, NEWER = VERSIONS
+# Tests of one version, which in the nightly run are of both; and which versions live the lives that those look at.
+on_the_older = pytest.mark.parametrize("version", some(VERSIONS, lambda version: version == OLDER))
+on_the_newer = pytest.mark.parametrize("version", some(VERSIONS, lambda version: version == NEWER))
+LIVING = VERSIONS if NIGHTLY else (NEWER,)
 SEED = 5
 
 

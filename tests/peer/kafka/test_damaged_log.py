@@ -17,10 +17,12 @@ from mqindex.kafka import repair, verify
 from mqindex.report import RepairReport, Report
 from tests.peer.kafka.broker import Broker
 from tests.peer.kafka.client import Outgoing
-from tests.peer.kafka.conftest import VERSIONS
+from tests.peer.kafka.conftest import LIVING, on_the_newer
 from tests.peer.kafka.test_rebuilt import Content, delete, files_of
 from tests.peer.kafka.workload import FIRST_TIME, Topic
 from tests.peer.maven import PeerError, class_path
+
+pytestmark = on_the_newer
 
 HOW = Topic(index_interval_bytes=500, segment_bytes=12_000)
 KINDS = ("flip", "value", "zero", "size")
@@ -51,11 +53,11 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Lives]
     """By version."""
     brokers = []
     try:
-        for version in VERSIONS:
+        for version in LIVING:
             class_path("kafka", version)
             brokers.append(Broker(version, tmp_path_factory.mktemp(f"peer-kafka-damaged-{version}")))
         with ThreadPoolExecutor() as both:
-            yield dict(zip(VERSIONS, both.map(live, brokers), strict=True))
+            yield dict(zip(LIVING, both.map(live, brokers), strict=True))
     except PeerError as error:
         pytest.fail(str(error), pytrace=False)
     finally:

@@ -24,7 +24,7 @@ from mqindex.report import Report
 from tests.peer.jvm import PATIENCE
 from tests.peer.kafka.broker import Broker
 from tests.peer.kafka.client import Acknowledged
-from tests.peer.kafka.conftest import VERSIONS
+from tests.peer.kafka.conftest import LIVING, on_the_newer
 from tests.peer.kafka.test_broker_writes import consume
 from tests.peer.kafka.test_rebuilt import SUFFIXES, Content, delete, files_of, mqindex_repair
 from tests.peer.kafka.workload import (
@@ -37,6 +37,8 @@ from tests.peer.kafka.workload import (
     write_transactions,
 )
 from tests.peer.maven import PeerError, class_path
+
+pytestmark = on_the_newer
 
 TOPIC = "flood"
 HOW = Topic(index_interval_bytes=1000, segment_bytes=200_000)
@@ -86,11 +88,11 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kille
     """By version."""
     brokers = []
     try:
-        for version in VERSIONS:
+        for version in LIVING:
             class_path("kafka", version)
             brokers.append(Broker(version, tmp_path_factory.mktemp(f"peer-kafka-killed-{version}"), SETTINGS))
         with ThreadPoolExecutor() as both:
-            yield dict(zip(VERSIONS, both.map(live, brokers), strict=True))
+            yield dict(zip(LIVING, both.map(live, brokers), strict=True))
     except PeerError as error:
         pytest.fail(str(error), pytrace=False)
     finally:

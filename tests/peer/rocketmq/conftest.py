@@ -15,8 +15,14 @@ from tests.peer import maven
 from tests.peer.maven import PeerError, class_path
 from tests.peer.rocketmq.broker import Broker, Peer, stop_all
 from tests.peer.rocketmq.workload import Answers, Sent, ask_everything, send_everything
+from tests.support.nightly import NIGHTLY, some
 
 VERSIONS = maven.VERSIONS["rocketmq"]
+OLDER, NEWER = VERSIONS
+# Tests of one version, which in the nightly run are of both; and which versions live the lives that those look at.
+on_the_older = pytest.mark.parametrize("version", some(VERSIONS, lambda version: version == OLDER))
+on_the_newer = pytest.mark.parametrize("version", some(VERSIONS, lambda version: version == NEWER))
+LIVING = VERSIONS if NIGHTLY else (NEWER,)
 SEED = 4
 
 

@@ -12,6 +12,7 @@ from mqindex.rocketmq import ConsumeQueue, repair
 from mqindex.rocketmq.queue.queue_units import BLANK
 from tests.peer.thresholds.ask import answer
 from tests.peer.thresholds.questions import Question
+from tests.support.nightly import some
 
 CONFIG = {"mappedFileSizeConsumeQueue": 1000, "maxHashSlotNum": 100, "maxIndexNum": 400}
 UNIT = len(BLANK)
@@ -55,13 +56,13 @@ def next_message(release: str, home: Path, harm: Callable[[Path], None], *, repa
     return int(found[1]), int(found[2])
 
 
-@pytest.mark.parametrize("release", ["4.9.3", "5.5.1"])
+@pytest.mark.parametrize("release", some(["4.9.3", "5.5.1"], lambda release: release == "5.5.1"))
 def test_a_repair_before_the_log_is_cut_keeps_no_message_from_a_queue(release: str, tmp_path: Path) -> None:
     offset, end = next_message(release, tmp_path, hole, repaired=True)
     assert end == offset + 1
 
 
-@pytest.mark.parametrize("release", ["4.9.3", "5.5.1"])
+@pytest.mark.parametrize("release", some(["4.9.3", "5.5.1"], lambda release: release == "4.9.3"))
 def test_a_queue_that_ends_in_blanks_gets_no_message_until_it_is_repaired(release: str, tmp_path: Path) -> None:
     (tmp_path / "repaired").mkdir()
     offset, end = next_message(release, tmp_path, blank_end, repaired=False)

@@ -17,8 +17,11 @@ from tests.peer.jvm import PATIENCE
 from tests.peer.maven import PeerError
 from tests.peer.rocketmq.broker import Broker, Peer, dismiss_all
 from tests.peer.rocketmq.client import Outgoing, Receipt
+from tests.peer.rocketmq.conftest import LIVING, on_the_newer
 from tests.support.index_entries import entries_of
 from tests.support.tree import index_paths
+
+pytestmark = on_the_newer
 
 TOPIC = "Flood"
 DOUBTED = 3000  # ms before its checkpoint's times that a broker reads its log again from
@@ -57,7 +60,7 @@ class Killed:
 @pytest.fixture(scope="module")
 def killed(peers: dict[str, Peer]) -> dict[str, Killed]:
     """By version."""
-    lives = {version: Killed(peer.broker("killed", SETTINGS)) for version, peer in peers.items()}
+    lives = {version: Killed(peers[version].broker("killed", SETTINGS)) for version in LIVING}
     try:
         with ThreadPoolExecutor() as both:
             list(both.map(live, lives.values()))

@@ -15,6 +15,9 @@ from mqindex.rocketmq import MessageStore, NewMessage, verify
 from tests.peer.jvm import PATIENCE
 from tests.peer.rocketmq.broker import Broker, Peer, dismiss_all
 from tests.peer.rocketmq.client import Outgoing, Receipt, Received
+from tests.peer.rocketmq.conftest import LIVING, on_the_newer
+
+pytestmark = on_the_newer
 
 TOPICS = {"OurOrders": 4, "OurText": 2, "OurBatch": 1, "OurLarge": 1, "OurLater": 1}  # no other broker has them
 COMPRESSED = 1
@@ -45,7 +48,7 @@ class Served:
 @pytest.fixture(scope="module")
 def served(peers: dict[str, Peer]) -> dict[str, Served]:
     """By version."""
-    stores = {version: Served(peer.broker("reader")) for version, peer in peers.items()}
+    stores = {version: Served(peers[version].broker("reader")) for version in LIVING}
     for store in stores.values():
         put_everything(store)
         store.broker.launch()

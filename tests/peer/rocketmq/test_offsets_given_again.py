@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,8 @@ from mqindex.errors import FileStateError
 from mqindex.rocketmq import rebuild, repair, verify
 from tests.peer.rocketmq.broker import Broker, Peer
 from tests.peer.rocketmq.client import Outgoing, Receipt
+from tests.peer.rocketmq.conftest import NEWER, OLDER, VERSIONS, on_the_older
+from tests.support.nightly import some
 
 TOPIC, OTHER = "Again", "Other"
 FIRST, LATER, KEPT = 150, 20, 100  # KEPT: units of a file of a queue
@@ -49,7 +52,13 @@ def delete_and_create_topic(broker: Broker) -> None:
     broker.client.wait_for_route(TOPIC)
 
 
-@pytest.mark.parametrize("begin_again", [lose_queue, delete_and_create_topic])
+BEGIN_AGAIN = (lose_queue, delete_and_create_topic)
+SAMPLE = ((OLDER, lose_queue), (NEWER, delete_and_create_topic))
+
+
+@pytest.mark.parametrize(
+    ("version", "begin_again"), some(itertools.product(VERSIONS, BEGIN_AGAIN), lambda *both: both in SAMPLE)
+)
 def test_a_queue_that_began_again_at_0_gives_consumers_what_it_gave(
     peers: dict[str, Peer], version: str, begin_again: Callable[[Broker], None], proven: Callable[[str], None]
 ) -> None:
@@ -90,6 +99,7 @@ def test_a_queue_that_began_again_at_0_gives_consumers_what_it_gave(
     proven(f"{begin_again.__name__}: no message leaves a queue that began again at 0, unless that is asked for")
 
 
+@on_the_older
 def test_a_repair_gives_consumers_what_a_broker_builds_from_nothing(
     peers: dict[str, Peer], version: str, proven: Callable[[str], None]
 ) -> None:

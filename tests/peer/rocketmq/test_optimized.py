@@ -7,11 +7,12 @@ from collections.abc import Callable
 from mqindex.rocketmq import IndexFile, optimize, verify
 from tests.peer.rocketmq.broker import Broker
 from tests.peer.rocketmq.client import Outgoing
-from tests.peer.rocketmq.conftest import Written
+from tests.peer.rocketmq.conftest import Written, on_the_newer
 from tests.peer.rocketmq.workload import TOPICS, Answers, Sent, ask_everything
 from tests.support.tree import index_bytes, index_paths
 
 
+@on_the_newer
 def test_a_broker_serves_and_continues_optimized_files(stopped: Written, proven: Callable[[str], None]) -> None:
     broker, sent, answers = stopped.broker, stopped.sent, stopped.answers
     written = index_bytes(broker.store)

@@ -10,11 +10,12 @@ import pytest
 from mqindex.errors import GeometryError
 from mqindex.rocketmq import repair, verify
 from tests.peer.rocketmq.broker import Broker, Peer, dismiss_all
-from tests.peer.rocketmq.conftest import Written
+from tests.peer.rocketmq.conftest import Written, on_the_older
 from tests.peer.rocketmq.workload import TOPICS, ask_everything
 from tests.support.tree import contents
 
 
+@on_the_older
 def test_store_without_index_and_queues_is_repaired_as_its_broker_is_configured(
     stopped: Written, proven: Callable[[str], None]
 ) -> None:

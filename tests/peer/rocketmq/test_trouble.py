@@ -10,7 +10,7 @@ from mqindex.errors import MQIndexError
 from mqindex.report import Start
 from mqindex.rocketmq import Checkpoint, IndexService, repair, verify
 from tests.peer.maven import PeerError
-from tests.peer.rocketmq.conftest import Written
+from tests.peer.rocketmq.conftest import Written, on_the_newer, on_the_older
 from tests.peer.rocketmq.workload import TOPICS, Answers, ask_everything
 from tests.support.tree import contents
 
@@ -60,6 +60,7 @@ def trouble(stopped: Written) -> Trouble:
     return Trouble(stopped)
 
 
+@on_the_older
 def test_the_volume_of_the_log_was_not_mounted(trouble: Trouble, proven: Callable[[str], None]) -> None:
     store = trouble.broker.store
     log, elsewhere = store / "commitlog", store.parent / "volume"
@@ -77,6 +78,7 @@ def test_the_volume_of_the_log_was_not_mounted(trouble: Trouble, proven: Callabl
     proven("commit log not mounted: repair refuses and changes nothing; mounted again, every answer as before")
 
 
+@on_the_newer
 def test_an_unclean_end_and_an_old_checkpoint(trouble: Trouble, proven: Callable[[str], None]) -> None:
     store, entries = trouble.broker.store, trouble.entries()
     checkpoint = Checkpoint.read(store / "checkpoint")
