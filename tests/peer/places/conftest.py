@@ -1,9 +1,8 @@
-"""Servers, one of each for a module."""
+"""Servers, one of each for all tests of this directory: each test has names of its own there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -14,20 +13,29 @@ from tests.support.spark_cluster import isolated_cluster
 __all__ = ["isolated_cluster"]  # a fixture
 
 
-def started(kind: type[Server], home: Path) -> Iterator[Server]:
-    try:
-        server = kind(home)
-    except PeerError as error:
-        pytest.fail(str(error), pytrace=False)
-    yield server
-    server.close()
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[type[Server]], Server]]:
+    """The server of a kind, which starts when it is asked for first."""
+    started: dict[type[Server], Server] = {}
+
+    def one(kind: type[Server]) -> Server:
+        if kind not in started:
+            try:
+                started[kind] = kind(tmp_path_factory.mktemp("server"))
+            except PeerError as error:
+                pytest.fail(str(error), pytrace=False)
+        return started[kind]
+
+    yield one
+    for server in started.values():
+        server.close()
 
 
 @pytest.fixture(scope="module", params=[S3, Hdfs], ids=["s3", "hdfs"])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    yield from started(request.param, tmp_path_factory.mktemp("server"))
+def server(request: pytest.FixtureRequest, running: Callable[[type[Server]], Server]) -> Server:
+    return running(request.param)
 
 
 @pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    yield from started(S3, tmp_path_factory.mktemp("server"))
+def s3(running: Callable[[type[Server]], Server]) -> Server:
+    return running(S3)

@@ -30,6 +30,6 @@ def test_each_worker_answers_as_the_files_here(
     server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path
 ) -> None:
     index = make(tmp_path / "store")
-    url = f"{server.upload(index.parent, 'store')}/index"
+    url = f"{server.upload(index.parent, 'isolated')}/index"
     expected = answers(index)
     assert isolated_cluster.on_each(answers_there, url, server.options) == dict.fromkeys(WORKERS, expected)

@@ -24,7 +24,7 @@ from tests.support.fault_proxy import FAULTS, FaultProxy
 from tests.support.log_writer import LogMessage, LogWriter
 from tests.support.nightly import NIGHTLY
 
-STEP = 1 if NIGHTLY else 12  # from one request that fails to the next
+STEP = 1 if NIGHTLY else 24  # from one request that fails to the next
 GIVEN = {"hash_slot_num": 20, "index_num": 12, "config": {"mappedFileSizeConsumeQueue": 400}}
 MANIFEST = "mqindex.json"
 
@@ -96,6 +96,7 @@ def test_any_request_fails_once(rebuilt: Rebuilt, fault: str) -> None:
     assert fault not in RETRIED or not [said for _, said in answers if said]
 
 
+@pytest.mark.filterwarnings("default:scratch could not be removed:UserWarning")  # as it is said; it is looked for
 @pytest.mark.parametrize("fault", FAULTS)
 def test_all_requests_fail_from_one_on(rebuilt: Rebuilt, fault: str) -> None:
     """What is there then and is not complete has a scratch beside it, by which readers know."""
@@ -106,6 +107,7 @@ def test_all_requests_fail_from_one_on(rebuilt: Rebuilt, fault: str) -> None:
     def on(n: int) -> str | None:
         return rebuilt.said(f"{fault}/all/{n}", fault, range(n, ALL))[0]
 
+    firsts = firsts if NIGHTLY else firsts[FAULTS.index(fault) % 3 :: 3]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers = list(threads.map(on, firsts))
     for n, said in zip(firsts, answers, strict=True):
