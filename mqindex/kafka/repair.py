@@ -12,9 +12,10 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import held, require_seen, run_one
-from mqindex.errors import MQIndexError, path_of
+from mqindex.errors import MQIndexError
 from mqindex.files.backups.exchange import refuse_linked
 from mqindex.files.paths import absolute
+from mqindex.files.places.place import given_path, require_here
 from mqindex.files.rights import as_owner_of
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
@@ -90,7 +91,8 @@ def repair(
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    root = absolute(path_of("directory", directory))
+    root = absolute(given_path("directory", directory, given.get("storage_options")))
+    require_here(root)
     with as_owner_of(root, reading=True):
         engine = require_seen(engine, [root])
         if not dry_run:
@@ -173,7 +175,8 @@ def undo_repair(
     >>> report.ok, undo_repair("orders-0", report.backup).actions
     (True, ['put 00000000000000000000.index back'])
     """
-    root = absolute(path_of("directory", directory))
+    root = absolute(given_path("directory", directory))
+    require_here(root)
     homes = [one.path for one in partitions_at(root)]
     refuse_linked(linked_partitions(root))
     hold = partial(hold_writers, homes, log_dir_of(root))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.files.places import place
+from mqindex.files.places.storage import OfClient
 from tests.cli.conftest import Done, Shell, Store
 from tests.support.elsewhere import WAYS, Ways, memory
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase, case
@@ -234,15 +235,20 @@ def test_a_part_that_is_another_thing_is_said(shell: Shell, basic: Store, memory
 def given(memory: Ways, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     """The options of each storage that is made."""
     found: list[dict[str, object]] = []
-    real = place.place_of
+    real, begin = place.place_of, OfClient.__init__
+
+    def made(self: OfClient, scheme: str, host: str, query: str, options: dict[str, object]) -> None:
+        found.extend([] if options else [{"lost on the way": True}])
+        begin(self, scheme, host, query, options)
 
     def spy(path: str, storage_options: dict[str, object] | None = None) -> str:
-        made = real(path, storage_options)
-        if isinstance(made, place.Place):
+        one = real(path, storage_options)
+        if isinstance(one, place.Place):
             found.append(dict(storage_options or {}))
-        return made
+        return one
 
     monkeypatch.setattr("mqindex.cli.options.place_of", spy)
+    monkeypatch.setattr(OfClient, "__init__", made)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,17 @@ from mqindex.errors import FileStateError, OutputExistsError, ReadOnlyFileError
 from mqindex.files.places import remote_file
 from mqindex.files.places.place import place_of
 from mqindex.files.results import elsewhere
-from mqindex.kafka import LogSegment, OffsetIndex, PartitionLog, TimeIndex, TransactionIndex, rebuild, verify
+from mqindex.kafka import (
+    LogSegment,
+    OffsetIndex,
+    PartitionLog,
+    TimeIndex,
+    TransactionIndex,
+    rebuild,
+    repair,
+    undo_repair,
+    verify,
+)
 from mqindex.kafka.log import batch_windows
 from mqindex.kafka.partition.partition_files import list_segments
 from mqindex.report import Report
@@ -335,6 +346,9 @@ def test_what_is_elsewhere_is_not_written(tmp_path: Path, memory: Ways) -> None:
     for kind in (OffsetIndex, TimeIndex, TransactionIndex):
         with pytest.raises(ReadOnlyFileError, match="only files of this machine"):
             kind.open(f"{url}/topic-0/{10:020d}.{kind.kind}", writable=True)
+    for call in (repair, partial(repair, dry_run=True), partial(undo_repair, backup="backup")):
+        with pytest.raises(ReadOnlyFileError, match=f"^only files of this machine are written.*{url}; copy it"):
+            call(url)
 
 
 def said_of_rebuild(report: Any, root: Path | str) -> Any:

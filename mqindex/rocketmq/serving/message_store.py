@@ -14,10 +14,11 @@ from mqindex._options import with_options_of
 from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_count
 from mqindex.columns.numbers import Time
-from mqindex.errors import ReadOnlyFileError, path_of, require_switch
+from mqindex.errors import ReadOnlyFileError, require_switch
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_rlock
 from mqindex.files.paths import join
+from mqindex.files.places.place import given_path
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -128,7 +129,7 @@ class MessageStore(Closable):
         FileStateError : its log is kept by DLedger
         GeometryError : files and settings disagree
         """
-        options = store_options(path_of("root", root), **given)
+        options = store_options(given_path("root", root, given.get("storage_options")), **given)
         refuse_dledger(options)
         with ExitStack() as failing:
             if writable:
