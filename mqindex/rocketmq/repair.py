@@ -81,6 +81,7 @@ def repair(
     dry_run : only report it, write nothing; as `verify`, also beside a running broker.
     replace_served : also repair queues in which a broker gave queue offsets a second time: consumers no longer get the
         messages with these offsets that they get now, but the earlier ones, or the later where they began again at 0.
+        The finding names them: `got.messages`, the first 10000, each with queue_offset, phy_offset, msg_id and keys.
     parts : what to repair, of "index" and "consumequeue", which has the batch queues too; None: both.
     config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.

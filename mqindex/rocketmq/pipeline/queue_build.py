@@ -162,7 +162,7 @@ class QueueBuilder(UnitPlaces):
             start = self._old.first_place(start)
         self._fill(start, place, -1, phy_offset)
 
-    def _begin_again(self) -> None:
+    def _begin_again(self, phy_offset: int) -> None:
         self._files.reset()
         if self._ext is not None:
             self._ext.reset()

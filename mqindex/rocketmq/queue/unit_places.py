@@ -147,7 +147,7 @@ class UnitPlaces:
             self.next, self._from_0 = place, place == 0
         elif place == 0 and self.next > 0:
             self._note(units, early=self.units, twice=int(self._from_0))
-            self._begin_again()
+            self._begin_again(int(units["phy_offset"][0]))
             self.units, self.next, self._from_0 = 0, 0, True
         if place < self.next:
             late = units[: self.next - place]
@@ -193,8 +193,8 @@ class UnitPlaces:
     def _begin(self, place: int, phy_offset: int) -> None:
         """The first unit of all goes to `place`."""
 
-    def _begin_again(self) -> None:
-        """The topic was deleted and created again: forget all places."""
+    def _begin_again(self, phy_offset: int) -> None:
+        """The topic was deleted and created again, with this message: forget all places."""
 
     def _fill(self, first: int, stop: int, low: int, high: int) -> None:
         """No unit goes to the places [first, stop); their messages would be in the phy offsets [low, high)."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mqindex._words import plural
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.checks.queues.served import Served, ServedMessage, ServedMessages
 from mqindex.rocketmq.checks.queues.unit_check import Compared, QueueRun
 from mqindex.rocketmq.pipeline.queue_splits import oddity_findings
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.unit_places import Ranges, fits_hole, joined, shared
 
 _MAX_LISTED = 20
-_MAX_NAMED = 5
 
 
 class ExpectedUnits(Compared):
@@ -31,7 +31,7 @@ class ExpectedUnits(Compared):
         odd = run.oddities
         if run.next >= 0 and self.next > 0 and (run.anew or run.first == 0):
             odd = odd.noted(run.phy_offset, early=self.units, twice=int(bool(self.ranges) and self.ranges[0][0] == 0))
-            self.forget(self.units)
+            self.forget(self.units, run.began if run.anew else run.phy_offset)
         elif run.next >= 0 and 0 <= self.next < run.first and not run.follows:
             odd = odd.noted(run.phy_offset, blanks=run.first - self.next)
         self.oddities += odd
@@ -40,7 +40,8 @@ class ExpectedUnits(Compared):
             self.next, self.last_end = run.next, run.last_end
         self.ranges = joined([*self.ranges, *run.ranges])
         self.late = joined([*self.late, *run.late])
-        self.named += run.named
+        self.late_from = run.late_from if self.late_from < 0 else self.late_from
+        self.began = max(self.began, run.began)
         self.scattered |= run.scattered
         self.early_there += run.early_there
         self.early = joined([*self.early, *run.early])
@@ -50,9 +51,15 @@ class ExpectedUnits(Compared):
         self.tag_hashes += run.tag_hashes
         self.differences += run.differences[: _MAX_LISTED - len(self.differences)]
 
-    def findings(self, path: str) -> list[Finding]:
-        """Everything that differs in the queue whose directory is `path`."""
-        own = [*self._absent(path), *self._wrong(), *self._served_twice(path), *self._early(path), *self._other(path)]
+    def served(self, name: QueueName) -> list[Served]:
+        """The messages that consumers get and a repair takes out: the later ones of two, the earlier ones of two."""
+        later, any_end = shared(self.ranges, self.late), 2**63 - 1
+        some = [Served(name, True, later, self.late_from, any_end), Served(name, False, self.early, 0, self.began)]
+        return [one for one in some if one.places]
+
+    def findings(self, path: str, named: Mapping[bool, Sequence[ServedMessage]]) -> list[Finding]:
+        """Everything that differs in the queue whose directory is `path`. `named`: by `later`, what `served` asked."""
+        own = [*self._absent(path), *self._wrong(), *self._served(path, named), *self._other(path)]
         return [*own, *oddity_findings(self.oddities, path)]
 
     def _absent(self, path: str) -> list[Finding]:
@@ -75,24 +82,21 @@ class ExpectedUnits(Compared):
             for one in listed
         ]
 
-    def _served_twice(self, path: str) -> list[Finding]:
-        """Units of later messages with the queue offsets of earlier ones: consumers get these as long as they stay."""
-        again = shared(self.ranges, self.late)
-        if not again:
-            return []
-        count = plural(sum(stop - start for start, stop in again), "later message")
-        named = [one for one in self.named if any(start <= one[0] < stop for start, stop in again)][:_MAX_NAMED]
-        some = "".join(f"; queue offset {place}: phy offset {at}" for place, at in named)
-        got = f"{'up to ' * self.scattered}{count} at queue offsets {again[0][0]} to {again[-1][1] - 1}{some}"
-        return [catalogue.OFFSETS_SERVED_TWICE.finding(path, expected="the earlier messages", got=got)]
-
-    def _early(self, path: str) -> list[Finding]:
-        """Units from before the queue offsets began again, put there by a broker that built the queue from nothing."""
-        if not self.early:
-            return []
-        places = f"queue offsets {self.early[0][0]} to {self.early[-1][1] - 1}"
-        got = f"{plural(self.early_there, 'earlier message')} among {places}"
-        return [catalogue.EARLIER_SERVED.finding(path, expected="the later messages", got=got)]
+    def _served(self, path: str, named: Mapping[bool, Sequence[ServedMessage]]) -> list[Finding]:
+        """Consumers get these as long as they stay: units of later messages with the queue offsets of earlier ones, and
+        units from before the queue offsets began again, put there by a broker that built the queue from nothing.
+        """
+        found, again = [], shared(self.ranges, self.late)
+        if again:
+            count = sum(stop - start for start, stop in again)
+            said = f"{'up to ' * self.scattered}{plural(count, 'later message')} at {_between(again)}"
+            got = ServedMessages(said, count, tuple(named.get(True, ())))
+            found.append(catalogue.OFFSETS_SERVED_TWICE.finding(path, expected="the earlier messages", got=got))
+        if self.early:
+            said = f"{plural(self.early_there, 'earlier message')} among {_between(self.early)}"
+            got = ServedMessages(said, self.early_there, tuple(named.get(False, ())))
+            found.append(catalogue.EARLIER_SERVED.finding(path, expected="the later messages", got=got))
+        return found
 
     def _other(self, path: str) -> list[Finding]:
         found = []
@@ -103,6 +107,10 @@ class ExpectedUnits(Compared):
             got = f"a tag's hash in {plural(self.tag_hashes, 'unit')}"
             found.append(catalogue.NO_DELIVER_TIME.finding(path, expected="times of delivery", got=got))
         return found
+
+
+def _between(places: Ranges) -> str:
+    return f"queue offsets {places[0][0]} to {places[-1][1] - 1}"
 
 
 def needs_again(expected: dict[QueueName, ExpectedUnits], runs: Iterable[QueueRun]) -> dict[QueueName, tuple[int, int]]:

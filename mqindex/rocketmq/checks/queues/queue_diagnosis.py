@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mqindex._words import plural
 from mqindex.engines import Engine
@@ -20,6 +21,7 @@ from mqindex.rocketmq.checks.queues.batch_queue_diagnosis import compare_all_bat
 from mqindex.rocketmq.checks.queues.checked_queue import CheckedQueue, lost_stretches, spoils
 from mqindex.rocketmq.checks.queues.expected_units import ExpectedUnits, gather_expected
 from mqindex.rocketmq.checks.queues.queue_check import QueueCheck
+from mqindex.rocketmq.checks.queues.served import ServedMessage, name_served
 from mqindex.rocketmq.checks.queues.unit_check import QueueRun
 from mqindex.rocketmq.checks.start.loading import Loader
 from mqindex.rocketmq.kinds import is_rocksdb
@@ -94,7 +96,11 @@ def diagnose_queues(
     if max(compared.reach, *(one.reach for one in looked), -1) >= 0:
         # units come after their messages: did somebody write these meanwhile?
         end = run_one(engine, frames_end_now, walked.survey, "look at the log's end")
-    queues = [_judged(found, one, all_expected.get((one.topic, one.queue_id)), end) for one in looked]
+    served = _named(engine, found, {name: all_expected[name] for name in present if name in all_expected})
+    queues = [
+        _judged(found, one, all_expected.get((one.topic, one.queue_id)), served.get((one.topic, one.queue_id), {}), end)
+        for one in looked
+    ]
     there = {*present, *listed.batch_queues}
     wanted = [name for name, expected in sorted(all_expected.items()) if name not in there and expected.units]
     wanted = [name for name in wanted if name_problem(*name) is None]
@@ -178,13 +184,31 @@ def _check(
 # ---- what to make of it
 
 
-def _judged(found: Survey, looked: CheckedQueue, expected: ExpectedUnits | None, end: int) -> CheckedQueue:
+def _named(
+    engine: Engine, found: Survey, expected: Mapping[QueueName, ExpectedUnits]
+) -> dict[QueueName, dict[bool, tuple[ServedMessage, ...]]]:
+    """The messages that a repair takes out of queues, by queue, and by whether they are the later ones."""
+    asked = [one for name, units in sorted(expected.items()) for one in units.served(name)]
+    call = partial(name_served, found.options)
+    named: dict[QueueName, dict[bool, tuple[ServedMessage, ...]]] = {}
+    for one, messages in zip(asked, engine.map(call, asked, name="name the messages") if asked else (), strict=True):
+        named.setdefault(one.name, {})[one.later] = messages
+    return named
+
+
+def _judged(
+    found: Survey,
+    looked: CheckedQueue,
+    expected: ExpectedUnits | None,
+    served: Mapping[bool, tuple[ServedMessage, ...]],
+    end: int,
+) -> CheckedQueue:
     """`end`: where the log's frames end by now."""
     written = looked.reach < end  # units beyond the end that was fixed are of messages written since
     findings = [one for one in looked.findings if not (written and one.kind == catalogue.QUEUE_BEYOND_LOG.name)]
     path = join(found.options.consume_queue, looked.topic, str(looked.queue_id))
     if expected is not None:
-        findings += expected.findings(path)
+        findings += expected.findings(path, served)
     spoilt = any(map(spoils, findings))
     expired = sum(one.got for one in findings if one.kind == catalogue.QUEUE_UNITS_EXPIRED.name)
     if expired and not looked.units and not spoilt:

@@ -59,11 +59,11 @@ class Compared:
     """Units that the log gives one queue, and how its files differ from them.
 
     `next`: the place after the last unit, `last_end`: the end of the message placed last. `ranges`: the places of the
-    units, [start, stop) each, ascending; `late`: those that late units have, `named`: the first of them, (queue offset,
-    phy offset). `scattered`: too many ranges, they are joined to one. `absent`, `wrong` and `wrong_ext` count units,
-    `tag_hashes` those of the schedule topic that have a tag's hash in place of the time of delivery; `differences`: the
-    first of them. `early_there`: units from before the queue offsets began again at 0 that are in the files,
-    `early`: among which places.
+    units, [start, stop) each, ascending; `late`: those that late units have, `late_from`: the phy offset of the first.
+    `scattered`: too many ranges, they are joined to one. `absent`, `wrong` and `wrong_ext` count units, `tag_hashes`
+    those of the schedule topic that have a tag's hash in place of the time of delivery; `differences`: the first of
+    them. `early_there`: units from before the queue offsets began again at 0 that are in the files, `early`: among
+    which places; `began`: the phy offset of the message with which they began again last.
     """
 
     units: int = 0
@@ -71,7 +71,7 @@ class Compared:
     last_end: int = 0
     ranges: Ranges = ()
     late: Ranges = ()
-    named: Ranges = ()
+    late_from: int = -1
     scattered: bool = False
     absent: int = 0
     wrong: int = 0
@@ -81,15 +81,17 @@ class Compared:
     oddities: Oddities = NO_ODDITIES
     early_there: int = 0
     early: Ranges = ()
+    began: int = 0
 
-    def forget(self, units: int) -> None:
-        """The queue offsets begin again at 0: what was compared so far, `units`, no longer counts."""
+    def forget(self, units: int, began: int) -> None:
+        """The queue offsets begin again at 0, at a phy offset: what was compared so far, `units`, no longer counts."""
+        self.began = began
         if there := units - self.absent - self.wrong:
             self.early_there += there
             self.early = joined([*self.early, *self.ranges, *self.late])
         self.units = self.absent = self.wrong = self.wrong_ext = self.tag_hashes = 0
-        self.ranges = self.late = self.named = ()
-        self.differences, self.scattered = (), False
+        self.ranges = self.late = ()
+        self.differences, self.scattered, self.late_from = (), False, -1
 
 
 @dataclass(slots=True)
@@ -245,8 +247,8 @@ class _Queue(UnitPlaces):
             run.first, run.phy_offset = self.first
         return run
 
-    def _begin_again(self) -> None:
-        self._run.forget(self.units)
+    def _begin_again(self, phy_offset: int) -> None:
+        self._run.forget(self.units, phy_offset)
         self._run.anew = True
 
     def _write(self, units: Array) -> None:
@@ -279,8 +281,8 @@ class _Queue(UnitPlaces):
                 some = units[start:stop]
                 place = int(some["queue_offset"][0])
                 run.late = self._with(run.late, place, place + len(some))
-                named = some[["queue_offset", "phy_offset"]][: _MAX_LISTED - len(run.named)]
-                run.named += tuple(named.tolist())
+                if run.late_from < 0:
+                    run.late_from = int(some["phy_offset"][0])
                 self.units += len(some)
                 self.last_end = int(some["phy_offset"][-1]) + int(some["size"][-1])
         return int(different.sum())
