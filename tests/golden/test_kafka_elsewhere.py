@@ -34,6 +34,7 @@ from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_damage import DAMAGE, INTERVAL, filled_log_dir
 from tests.support.kafka_log_dir import ONE
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter, snapshot
+from tests.support.nightly import one_of
 
 __all__ = ["memory"]  # a fixture
 
@@ -208,8 +209,7 @@ def test_a_partition_elsewhere_is_verified_as_one_here(
         assert [one.kind for one in there.findings].count("files-elsewhere") == 1
 
 
-@pytest.mark.parametrize("check_crc", [True, False])
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(("damage", "check_crc"), one_of(2, DAMAGE, [True, False]))
 def test_damage_elsewhere_is_that_of_one_here(
     damage: str, check_crc: bool, tmp_path: Path, memory: Ways, monkeypatch: pytest.MonkeyPatch
 ) -> None:

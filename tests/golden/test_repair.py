@@ -19,6 +19,7 @@ from tests.reference.index_file import IndexFile as TwinFile
 from tests.reference.index_service import IndexService as TwinService
 from tests.reference.rebuild import build_index, build_index_bytes, log_files
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase, case
+from tests.support.nightly import one_of
 from tests.support.tree import contents, identities, index_bytes, index_paths, scraps
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
@@ -39,8 +40,7 @@ def settings(chosen: StoreCase) -> dict[str, Any]:
     return {"hash_slot_num": slots, "index_num": entries, "broker_version": chosen.version}
 
 
-@each_store
-@pytest.mark.parametrize("gone", GONE)
+@pytest.mark.parametrize(("name", "gone"), one_of(3, STORE_CASES, GONE))
 def test_what_is_gone_comes_back_with_the_broker_s_bytes(name: str, gone: str, golden_store: GoldenStore) -> None:
     chosen, root = golden_store(name)
     expected = index_bytes(root)

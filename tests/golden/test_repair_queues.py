@@ -17,6 +17,7 @@ from mqindex.rocketmq import repair, verify
 from mqindex.rocketmq.settings import MESSAGE_DELAY_LEVEL
 from tests.reference.consume_queue import BLANK
 from tests.support.golden import STORE_CASES, StoreCase, case
+from tests.support.nightly import one_of
 from tests.support.tree import contents, identities, queue_contents, queue_paths, scraps
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]
@@ -102,8 +103,7 @@ SPOILT: list[Callable[[Path], None]] = [
 ]  # fmt: skip
 
 
-@each_store
-@pytest.mark.parametrize("spoil", SPOILT)
+@pytest.mark.parametrize(("name", "spoil"), one_of(4, STORE_CASES, SPOILT))
 def test_what_is_spoilt_comes_back_with_the_broker_s_bytes(
     name: str, spoil: Callable[[Path], None], golden_store: GoldenStore
 ) -> None:

@@ -6,13 +6,14 @@ A sample is chosen so that each kind of failure is still met, and says how. Para
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
-__all__ = ["NIGHTLY", "some"]
+__all__ = ["NIGHTLY", "one_of", "some"]
 
 NIGHTLY = bool(os.environ.get("MQINDEX_NIGHTLY"))
 
@@ -27,4 +28,21 @@ def some(values: Iterable[Any], sampled: Callable[..., bool]) -> list[Any]:
     for value in values:
         each = value if isinstance(value, tuple) else (value,)
         found.append(pytest.param(*each, marks=() if sampled(*each) else pytest.mark.nightly))
+    return found
+
+
+def one_of(count: int, *lists: Iterable[Any]) -> list[Any]:
+    """Parameters of all combinations of values; one of so many is the sample, spread so that it has each value.
+
+    >>> [one.values for one in one_of(2, "ab", (1, 2)) if not one.marks]
+    [('a', 1), ('b', 2)]
+    """
+    every = [list(one) for one in lists]
+    found, met = [], [set[int]() for _ in every]
+    for places in itertools.product(*map(range, map(len, every))):
+        marks = pytest.mark.nightly if sum(places) % count else ()
+        found.append(pytest.param(*(one[at] for one, at in zip(every, places, strict=True)), marks=marks))
+        for seen, at in zip(met, places, strict=True):
+            seen.update([] if marks else [at])
+    assert [len(seen) for seen in met] == [len(one) for one in every], "a value is not in the sample"
     return found

@@ -11,6 +11,7 @@ import pytest
 from mqindex.kafka import repair, verify
 from tests.support.kafka_damage import DAMAGE, INTERVAL, LOG_DAMAGE, STOPS, filled_log_dir
 from tests.support.kafka_log_dir import ONE
+from tests.support.nightly import one_of
 from tests.support.repair_says import check_repair
 
 HOW: dict[str, Any] = {"index_interval_bytes": INTERVAL, "engine": ONE}
@@ -26,8 +27,7 @@ def test_a_log_dir_that_is_whole_is_whole(tmp_path: Path) -> None:
     assert verify(filled_log_dir(tmp_path), **HOW).findings == []
 
 
-@pytest.mark.parametrize("stop", ["clean", "unclean"])
-@pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.parametrize(("name", "stop"), one_of(2, DAMAGE, ["clean", "unclean"]))
 def test_of_every_damage(name: str, stop: str, tmp_path: Path) -> None:
     log_dir = filled_log_dir(tmp_path)
     DAMAGE[name](log_dir)
@@ -37,8 +37,7 @@ def test_of_every_damage(name: str, stop: str, tmp_path: Path) -> None:
     check(log_dir)
 
 
-@pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("name", WITH_OTHERS)
+@pytest.mark.parametrize(("name", "other"), one_of(3, WITH_OTHERS, OTHERS))
 def test_of_two_damages(name: str, other: str, tmp_path: Path) -> None:
     log_dir = filled_log_dir(tmp_path)
     DAMAGE[name](log_dir)
@@ -46,8 +45,9 @@ def test_of_two_damages(name: str, other: str, tmp_path: Path) -> None:
     check(log_dir)
 
 
-@pytest.mark.parametrize("other", [None, *OTHERS])
-@pytest.mark.parametrize("name", [name for name in WITH_OTHERS if name not in STOPS])
+@pytest.mark.parametrize(
+    ("name", "other"), one_of(3, [name for name in WITH_OTHERS if name not in STOPS], [None, *OTHERS])
+)
 def test_where_the_log_is_to_be_cut(name: str, other: str | None, tmp_path: Path) -> None:
     log_dir = filled_log_dir(tmp_path)
     DAMAGE[name](log_dir)

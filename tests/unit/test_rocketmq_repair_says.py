@@ -11,6 +11,7 @@ import pytest
 from mqindex.rocketmq import repair, verify
 from tests.support.golden import case
 from tests.support.kafka_log_dir import ONE
+from tests.support.nightly import one_of
 from tests.support.repair_says import check_repair, errors
 from tests.support.rocketmq_damage import BATCH_DAMAGE, DAMAGE, EXT_DAMAGE
 from tests.unit import test_batch_queues as batches
@@ -36,8 +37,7 @@ def check(store: Path, **options: Any) -> None:
     check_repair(store, partial(verify, **options), partial(repair, **options))
 
 
-@pytest.mark.parametrize("version", ["4.9.3", "5.3.3"])
-@pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.parametrize(("name", "version"), one_of(2, DAMAGE, ["4.9.3", "5.3.3"]))
 def test_of_every_damage(name: str, version: str, tmp_path: Path) -> None:
     store = case("basic-493").unpack(tmp_path)
     DAMAGE[name](store)

@@ -1,4 +1,4 @@
-"""Servers, one of each for all tests of this directory: each test has names of its own there."""
+"""Servers, one of each for all tests of this directory; where both are asked, each module has a room there."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[type
 
 @pytest.fixture(scope="module", params=[S3, Hdfs], ids=["s3", "hdfs"])
 def server(request: pytest.FixtureRequest, running: Callable[[type[Server]], Server]) -> Server:
-    return running(request.param)
+    return running(request.param).room(request.module.__name__.rpartition(".")[2])
 
 
 @pytest.fixture(scope="module")

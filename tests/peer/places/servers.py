@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import hdfs_native
 from obstore.store import S3Store
@@ -21,6 +22,7 @@ class Server:
 
     url: str
     options: dict[str, Any]
+    within = ""  # the room's directory
 
     def __init__(self, kind: str, home: Path, *arguments: str) -> None:
         (home / "data" / BUCKET).mkdir(parents=True)  # a directory is a bucket
@@ -33,6 +35,12 @@ class Server:
     def close(self) -> None:
         self.jvm.kill()
 
+    def room(self, name: str) -> Self:
+        """The same server, for those who have all of theirs below one directory."""
+        found = copy.copy(self)
+        found.url, found.within = f"{self.url}/{name}", f"{self.within}{name}/"
+        return found
+
     def upload(self, directory: Path, name: str) -> str:
         """The URL of a copy of all files below a directory."""
         for path in sorted(directory.rglob("*")):
@@ -41,10 +49,16 @@ class Server:
         return f"{self.url}/{name}"
 
     def put(self, name: str, data: bytes) -> None:
-        raise NotImplementedError
+        self._put(self.within + name, data)
 
     def files(self, below: str) -> dict[str, bytes]:
         """All files below a directory, by their names from there."""
+        return self._files(self.within + below)
+
+    def _put(self, name: str, data: bytes) -> None:
+        raise NotImplementedError
+
+    def _files(self, below: str) -> dict[str, bytes]:
         raise NotImplementedError
 
 
@@ -63,10 +77,10 @@ class S3(Server):
         }
         self.store = S3Store(BUCKET, **self.options)
 
-    def put(self, name: str, data: bytes) -> None:
+    def _put(self, name: str, data: bytes) -> None:
         self.store.put(name, data)
 
-    def files(self, below: str) -> dict[str, bytes]:
+    def _files(self, below: str) -> dict[str, bytes]:
         names = [one["path"] for some in self.store.list(f"{below}/") for one in some]
         return {name.removeprefix(f"{below}/"): bytes(self.store.get(name).bytes()) for name in names}
 
@@ -79,12 +93,12 @@ class Hdfs(Server):
         self.url, self.options = f"hdfs://127.0.0.1:{self.port}", {}
         self.client = hdfs_native.Client(self.url)
 
-    def put(self, name: str, data: bytes) -> None:
+    def _put(self, name: str, data: bytes) -> None:
         self.client.mkdirs(f"/{name}".rpartition("/")[0] or "/", 0o755, True)
         with self.client.create(f"/{name}", hdfs_native.WriteOptions(overwrite=True)) as file:
             file.write(data)
 
-    def files(self, below: str) -> dict[str, bytes]:
+    def _files(self, below: str) -> dict[str, bytes]:
         found = {}
         for one in self.client.list_status(f"/{below}", recursive=True):
             if not one.isdir:
