@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import mmap
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,43 +14,60 @@ from mqindex.columns.distinct import distinct
 from mqindex.errors import ClosedFileError
 from mqindex.files.few_threads import of_each
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.places.page_cache import PAGE
 from mqindex.files.places.place import Place
 from mqindex.files.places.remote_file import AT_ONCE, REQUEST, require_file, runs
 from mqindex.files.reading.mapped_file import MappedFile
 
-PAGE: Final = 4096  # bytes of which it is known whether they were read
 _GAP = 16  # pages that are read too, because one request more costs more
 _GROUP = 64 << 20  # bytes that are held beside the file
+_MUCH = 3  # once more than this part of a file that is kept was asked for, the whole of it is read
 
 
 class PagedFile(MappedFile):
     """A file elsewhere as a mapping that is filled page by page: what was not asked for is zeros.
 
-    What was read stays in memory until `close`. Safe for use by several threads.
+    What was read stays in memory until `close`; where its storage has a cache of pages, it is there, and what other
+    processes read too. Safe for use by several threads.
     """
 
     def __init__(self, place: Place) -> None:
         self._found = require_file(place)
-        size = self._found.size
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        try:
-            memory = mmap.mmap(-1, size, flags=flags)
-        except (OSError, OverflowError, ValueError) as error:
-            raise OSError(errno.ENOMEM, f"no memory for its {plural(size, 'byte')}", place) from error
+        cache = place.storage.pages
+        self._kept = None if cache is None else cache.open(place.storage.full_name(place.path), self._found)
+        memory = self._kept.memory if self._kept is not None else _no_memory(place, self._found.size)
         super().__init__(place, memory, False)
         self._memory: mmap.mmap | None = memory
         self._place, self._filled, self._sure = place, 0, 0
         self._lock = new_lock()
-        self.present = np.zeros(-(-size // PAGE), np.uint8)  # a byte for each page
+        count = -(-self._found.size // PAGE)
+        self.present = np.zeros(count, np.uint8) if self._kept is None else self._kept.there().copy()  # of each page
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is there, and known to be of one version."""
+        return (self._kept is not None or bool(self._found.etag)) and bool(self.present.all())
 
     def need(self, pages: npt.ArrayLike, *, before: int = 0) -> None:
         """Read the pages of these numbers, and so many before each, unless they are there already."""
         wanted = distinct(np.asarray(pages, np.int64))
         if before:
             wanted = distinct(np.maximum(wanted[:, None] - np.arange(before + 1), 0))
-        missing = wanted[self.present[wanted] == 0]
+        missing = self._missing(wanted)
+        if self._kept is not None and len(missing):
+            there = np.count_nonzero(self.present) + len(missing)
+            if _MUCH * there > len(self.present):
+                missing = self._missing(np.arange(len(self.present)))
         if len(missing):
             self._fill(list(self._ranges(missing)))
+
+    def _missing(self, pages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        missing: npt.NDArray[np.int64] = pages[self.present[pages] == 0]
+        if self._kept is not None and len(missing):
+            there = self._kept.there()[missing] != 0  # by other processes
+            self.present[missing[there]] = 1
+            missing = missing[~there]
+        return missing
 
     def read(self, start: int, stop: int) -> bytes:
         """The bytes [start, stop)."""
@@ -84,7 +100,7 @@ class PagedFile(MappedFile):
     def close(self) -> None:
         """Release the memory: now, or at the end of a call that still uses it. May be called twice."""
         super().close()
-        self._memory = None
+        self._memory = self._kept = None
 
     def _advise(self, advice: int | None, start: int = 0, length: int | None = None) -> None:
         """No disk is behind it."""
@@ -97,7 +113,7 @@ class PagedFile(MappedFile):
                 yield at, min(at + REQUEST, stop)
 
     def _fill(self, ranges: list[tuple[int, int]]) -> None:
-        memory = self._memory
+        memory, kept = self._memory, self._kept
         if memory is None:
             raise ClosedFileError("the file is closed", path=self.path)
         while ranges:
@@ -106,7 +122,19 @@ class PagedFile(MappedFile):
             read = of_each(lambda one: self._place.read(*one, self._found), ranges[:some], AT_ONCE)
             with self._lock:
                 self._filled += 1  # before anybody takes what was read
+            if kept is not None:
+                self._place.require_same(self._found)  # before others take it for this version
             for (start, stop), data in zip(ranges[:some], read, strict=True):
-                memory[start:stop] = data
+                if kept is None or not kept.keep(start, data):
+                    memory[start:stop] = data
                 self.present[start // PAGE : -(-stop // PAGE)] = 1
             ranges = ranges[some:]
+
+
+def _no_memory(place: Place, size: int) -> mmap.mmap:
+    """Memory of which none is used yet."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    try:
+        return mmap.mmap(-1, size, flags=flags)
+    except (OSError, OverflowError, ValueError) as error:
+        raise OSError(errno.ENOMEM, f"no memory for its {plural(size, 'byte')}", place) from error

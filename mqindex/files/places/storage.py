@@ -16,6 +16,7 @@ from mqindex.files.fork_lock import new_lock
 
 if TYPE_CHECKING:
     from mqindex.files.places.look import Look
+    from mqindex.files.places.page_cache import PageCache
 
 _NUMBERS = {
     "NotFoundError": errno.ENOENT,
@@ -32,6 +33,7 @@ _NO_BUCKET = "no such bucket or container"
 _SECRET = re.compile(r"(?<=://)([^\s?]+\?)[^\s\"')]+")  # a query of a URL may be its signature
 _REQUEST = re.compile(r"^.*Error performing .*? in \S+ .*?- +")  # which it was, and how often it was tried
 
+_SERVER = "endpoint"  # a part of the names of options and variables
 _VALUE = re.compile(r"""(?<= )"[^"]*"(?= )""")  # of an option
 
 
@@ -79,6 +81,13 @@ class Storage(Protocol):
 
     look: Look | None
     """What answers `stat` and `entries` for now, without a request for each; see `one_look`."""
+
+    pages: PageCache | None
+    """Where this machine keeps pages that are read for look-ups; None: nowhere."""
+
+    def full_name(self, path: str) -> str:
+        """A text that tells a file from those of all other storages; it is shown nowhere."""
+        ...
 
     def stat(self, path: str) -> Stat:
         """`FileNotFoundError`: nothing is there."""
@@ -133,6 +142,7 @@ class OfClient:
     """
 
     look: Look | None = None
+    pages: PageCache | None = None
 
     def __init__(self, scheme: str, authority: str, query: str, options: dict[str, Any]) -> None:
         self._scheme, self._root, self._query, self._options = scheme, f"{scheme}://{authority}", query, options
@@ -157,6 +167,12 @@ class OfClient:
 
     def __repr__(self) -> str:
         return f"<storage of {self._root}>"
+
+    def full_name(self, path: str) -> str:
+        """See `Storage.full_name`. One name may be at several servers: by an option, or by the environment."""
+        named = [f"{name}={value}" for name, value in sorted(self._options.items()) if _SERVER in name.lower()]
+        named += [f"{name}={value}" for name, value in sorted(os.environ.items()) if _SERVER in name.lower()]
+        return "\0".join((self._root, self._query, *named, path))
 
     def client(self) -> Any:
         """The library's client."""

@@ -21,6 +21,7 @@ from mqindex.files.results.elsewhere import require_finished
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry
+from mqindex.rocketmq.index.select_parts import select_in_parts
 from mqindex.rocketmq.kinds import number_of, offset_of
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.remote import RemoteFilter, RemoteSidecars, find_remote_sidecars, remote_filter
@@ -46,6 +47,8 @@ class Elsewhere:
         else one for each entry of the longest chain, and one for the slots.
         """
         hashes = asked.hashes
+        if self.file.whole:
+            return select_in_parts(core, hashes, max_num, begin, end, None)
         heads = None if self._sidecars is None else self._sidecars.heads(core, asked)
         before = 0
         while len(missing := core.pages_missing(self.file.present, hashes, max_num, begin, end, heads)):

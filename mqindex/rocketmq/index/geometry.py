@@ -186,7 +186,7 @@ def looks_like_default(path: Place) -> bool:
 
 def pages_look_like(file: PagedFile, pair: Geometry) -> bool:
     """Whether the newest entries are of this geometry, or there are none; what that takes is read."""
-    from mqindex.files.places.paged_file import PAGE
+    from mqindex.files.places.page_cache import PAGE
 
     slots, capacity = pair
     file.need([0])

@@ -13,7 +13,8 @@ from mqindex._native.sidecar import ColdSearch
 from mqindex.columns.distinct import distinct
 from mqindex.errors import CorruptIndexError, MQIndexError
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.places.paged_file import PAGE, PagedFile
+from mqindex.files.places.page_cache import PAGE
+from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader

@@ -140,6 +140,40 @@ def test_several_stores_are_rebuilt_at_once(server: Server, isolated_cluster: Is
     assert CREDENTIAL not in repr(report)
 
 
+def looked_up(spark: Any, url: str, options: dict[str, Any], keys: list[str], given: dict[str, int]) -> list[list[int]]:
+    import mqindex.spark
+
+    find = mqindex.spark.select_phy_offset(url, topic="TopicTest", storage_options=options, **given)
+    frame = spark.createDataFrame([(number, key) for number, key in enumerate(keys)], "number int, key string")
+    rows = frame.repartition(4).select("number", find("key").alias("found")).collect()
+    return [row.found for row in sorted(rows, key=lambda row: row.number)]
+
+
+def kept_here() -> int:
+    """How many bytes of files elsewhere this machine keeps."""
+    home = os.environ["SPARK_LOCAL_DIRS"].split(",")[0]
+    while os.path.basename(home).split("-")[0] in ("blockmgr", "executor", "spark"):
+        home = os.path.dirname(home)
+    return sum(path.stat().st_blocks * 512 for path in Path(home).glob("mqindex-pages-*/*"))
+
+
+def test_each_host_keeps_the_pages_of_look_ups(
+    server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path
+) -> None:
+    root = case("basic-493").unpack(tmp_path)
+    keys = [f"k{n}" for n in range(100)] + [str(one["keys"]) for one in case("basic-493").truth["messages"][:100]]
+    with rocketmq.IndexService.open(root / "index") as service:
+        expected = service.query_offsets("TopicTest", keys).to_pylist()
+        given = {"hash_slot_num": service.hash_slot_num, "index_num": service.index_num}
+    url = server.upload(root, "looked-up/basic")
+    for _ in range(2):
+        assert isolated_cluster.run(looked_up, f"{url}/index", server.options, keys, given) == expected
+    kept = isolated_cluster.on_each(kept_here)
+    assert any(kept.values()), kept
+    server.upload(root, "looked-up/basic")  # of a new version, as HDFS counts them
+    assert isolated_cluster.run(looked_up, f"{url}/index", server.options, keys, given) == expected
+
+
 def test_attempts_that_do_not_count_leave_nothing(
     server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path
 ) -> None:
