@@ -32,8 +32,6 @@ CASE = Case(
             1.15,
             whole=True,
         ),
-        Goal("requests for a rebuild of 4 GiB", "mqindex/requests", None, "below", "reads", 640, 560),
-        Goal("bytes read of the log, for each of it", "mqindex/log_read", None, "below", "reads", 1.05, 1.01),
     ),
     answer={"messages": 1776},
     estimate=(20, 60),
