@@ -41,13 +41,22 @@ class Look:
 
     def stat(self, path: str) -> Stat:
         """See `Storage.stat`."""
-        if path == self._root or not self.has(path):
+        if not self.has(path):
             return self._storage.stat(path)
+        if path == self._root:
+            return self._stat_root()
         home, _, name = path.rpartition("/")
         try:
             return self._entries(home)[name]
         except KeyError:
             raise FileNotFoundError from None
+
+    def _stat_root(self) -> Stat:
+        try:
+            self._entries(self._root)
+        except OSError:
+            return self._storage.stat(self._root)
+        return Stat(-1, directory=True)
 
     def entries(self, path: str) -> dict[str, Stat]:
         """See `Storage.entries`."""

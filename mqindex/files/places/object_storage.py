@@ -17,7 +17,7 @@ _WEB = ("http", "https")
 _OF_CLIENT = re.compile(r"allow_\w+|(connect_)?timeout|proxy_url|user_agent|(http[12]|pool)_\w+")
 _S3 = ("s3", "s3a", "s3n")
 _REMOVALS = 16  # at once
-_PART = 32 << 20  # bytes of one request of an upload
+_PART, _PARTS = 32 << 20, 2  # bytes of one request of an upload, and how many at once: each is in memory
 _TRIES = 3
 _CUT = re.compile("list response|response body")
 
@@ -86,7 +86,7 @@ class ObjectStorage(OfClient):
     def upload(self, path: str, local: str) -> None:
         """See `Storage.upload`. A failed one leaves no object."""
         with open(local, "rb") as file:
-            self.client().put(path, file, chunk_size=_PART, max_concurrency=4)
+            self.client().put(path, file, chunk_size=_PART, max_concurrency=_PARTS)
 
     def move(self, path: str, target: str) -> None:
         """See `Storage.move`: the server copies it."""
@@ -94,10 +94,10 @@ class ObjectStorage(OfClient):
 
     def remove(self, path: str, *, whole: bool = True) -> None:
         """See `Storage.remove`. It is listed until nothing is left, as a request may be lost."""
+        below = self._below(path, lambda one: str(one["path"])) or [path]
         for _ in range(_TRIES):
-            below = self._below(path, lambda one: str(one["path"]))
-            for_each(self._remove, below or [path], _REMOVALS)
-            if not below:
+            for_each(self._remove, below, _REMOVALS)
+            if below == [path] or not (below := self._below(path, lambda one: str(one["path"]))):
                 return
 
     def _below(self, path: str, what: Callable[[Any], Result]) -> list[Result]:
