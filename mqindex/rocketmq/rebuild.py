@@ -149,8 +149,9 @@ def rebuild(
         ]
         return several.rebuild_each(engine, orders, place, _HOW)
     order = _Order(options[0], place, overwrite, wanted, split_size)
-    engine = require_seen(engine, order.seen)
-    plan = run_one(engine, _begin, order, "look at the files")
+    with one_look(order.options.root, *order.options.commitlog):
+        engine = require_seen(engine, order.seen)
+        plan = run_one(engine, _begin, order, "look at the files")
     announce(engine, f"reads {plan.log_bytes:,} bytes of commit log, {plan.said}")
     report = _carry_out(engine, order, plan)
     report.seconds = time.perf_counter() - started
@@ -197,13 +198,17 @@ def _carry_out(engine: Engine, order: _Order, plan: several.Plan[Survey]) -> Reb
         built = in_turn[1] if in_turn is not None else build_index_files(seeing, planned)
         queues = build_queue_files(seeing, work, batches)
         report.findings += [one.finding() for one in _unknown(seeing, found, extracted, wanted, queues)]
+        index = index_moves(built)
         publication = Publication(
             scratch=scratch,
             out=order.out,
             aside=order.out + f".backup-{staging.backup_name()}" if order.overwrite else None,
-            moves=(*index_moves(built), *(move for queue in queues.queues for move in _moves(queue))),
+            moves=(*index, *(move for queue in queues.queues for move in _moves(queue))),
             directories=tuple(part for part in PARTS if part in wanted),
-            about=(("hash_slot_num", found.geometry.value[0]), ("index_num", found.geometry.value[1])),
+            about=(
+                *zip(("hash_slot_num", "index_num"), found.geometry.value, strict=True),
+                ("entries", {name: part.entries for (_, name), part in zip(index, built, strict=True)}),
+            ),
         )
         after_end = find_after_end(seeing, found.spans, extracted.fault)
         # Last, so that no error comes when an old `out` is in its backup.

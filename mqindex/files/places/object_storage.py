@@ -17,7 +17,8 @@ _WEB = ("http", "https")
 _OF_CLIENT = re.compile(r"allow_\w+|(connect_)?timeout|proxy_url|user_agent|(http[12]|pool)_\w+")
 _S3 = ("s3", "s3a", "s3n")
 _REMOVALS = 16  # at once
-_PART, _PARTS = 32 << 20, 2  # bytes of one request of an upload, and how many at once: each is in memory
+_SMALL = 4 << 20
+_PART, _PARTS = 64 << 20, 4  # bytes of one request of an upload, and how many at once
 _TRIES = 3
 _CUT = re.compile("list response|response body")
 
@@ -84,9 +85,22 @@ class ObjectStorage(OfClient):
         self.client().put(path, data, mode="create" if new else "overwrite")
 
     def upload(self, path: str, local: str) -> None:
-        """See `Storage.upload`. A failed one leaves no object."""
-        with open(local, "rb") as file:
-            self.client().put(path, file, chunk_size=_PART, max_concurrency=_PARTS)
+        """See `Storage.upload`. A failed one leaves no object. Of a large file no part is copied into memory."""
+        from mqindex.files.reading.mapped_file import MappedFile  # here: it asks for a mapping's guard
+
+        size = os.path.getsize(local)
+        if size <= _SMALL:
+            with open(local, "rb") as small:
+                self.client().put(path, small.read())
+            return
+        with MappedFile.open(local) as file:
+            whole = memoryview(file.map)
+            if size <= _PART:
+                self.client().put(path, whole, use_multipart=False)
+            else:
+                parts = (whole[at : at + _PART] for at in range(0, size, _PART))
+                self.client().put(path, parts, chunk_size=_PART, max_concurrency=_PARTS)
+            file.check()
 
     def move(self, path: str, target: str) -> None:
         """See `Storage.move`: the server copies it."""
