@@ -110,3 +110,13 @@ def test_a_build_without_a_compiler_says_what_to_install(compiler: str, tmp_path
         f"mqindex: no C compiler: {name} is not there; install one (gcc or clang), name it in CC, or let pip take a "
         "wheel (--only-binary mqindex)\n"
     )
+
+
+def test_the_nightly_run_has_each_loop_that_goes_further_at_night() -> None:
+    """What is marked it finds by itself; of these files it has to be told."""
+    told = re.findall(r"tests/[\w./]+", (ROOT / ".github/workflows/nightly.yml").read_text())
+    asks = re.compile(r"^from tests\.support\.nightly import .*NIGHTLY", re.MULTILINE)
+    asking = [path for path in (ROOT / "tests").rglob("test_*.py") if asks.search(path.read_text())]
+    names = [str(path.relative_to(ROOT)) for path in asking]
+    assert "tests/crash/test_failing_dispatch.py" in names
+    assert [name for name in names if not name.startswith(tuple(told))] == []

@@ -20,6 +20,7 @@ from tests.reference.queue_files import build_queues
 from tests.reference.rebuild import log_files
 from tests.support.index_entries import entries_of
 from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter
+from tests.support.nightly import one_of
 from tests.support.tree import index_bytes
 
 LEVELS = [1000, 5000, 10000]
@@ -123,12 +124,12 @@ def test_a_message_that_a_roll_cut_is_indexed_again(tmp_path: Path, keys: str) -
     assert store.is_clean()
 
 
-@pytest.mark.parametrize("optimized", [False, True])
-@pytest.mark.parametrize("index_num", [2, 3, 4, 9])
+EQUAL = ["a a a a a", "a a a a b", "b a a a a", "x a a a a a y", "a b a b a b", "Aa BB Aa BB Aa"]
+
+
 @pytest.mark.parametrize(
-    "keys", ["a a a a a", "a a a a b", "b a a a a", "x a a a a a y", "a b a b a b", "Aa BB Aa BB Aa"]
+    ("keys", "index_num", "again", "optimized"), one_of(3, EQUAL, [2, 3, 4, 9], [False, True], [False, True])
 )
-@pytest.mark.parametrize("again", [False, True], ids=["once", "again"])
 def test_equal_keys_of_a_message_fill_files(
     tmp_path: Path, keys: str, index_num: int, again: bool, optimized: bool
 ) -> None:

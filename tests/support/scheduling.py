@@ -18,15 +18,21 @@ __all__ = ["FileScheduling", "give_way", "priority", "turn"]
 
 # What shares a Spark session or real brokers stays together, but for files that start their own.
 TOGETHER = ("tests/spark/", "tests/peer/rocketmq/", "tests/peer/kafka/", "tests/peer/places/")
-APART = ("tests/peer/rocketmq/test_start.py",)
+APART = (
+    "tests/peer/rocketmq/test_offsets_given_again.py",
+    "tests/peer/rocketmq/test_compacted.py",
+    "tests/peer/rocketmq/test_start.py",
+)
 # What others must answer begins first, the longest before the rest, and the many small ones fill up.
 FIRST = (
     "tests/spark/",
     "tests/peer/rocketmq/",
-    "tests/peer/rocketmq/test_start.py",
     "tests/peer/places/",
+    "tests/peer/rocketmq/test_offsets_given_again.py",
     "tests/peer/kafka/",
     "tests/api/test_documents.py",
+    "tests/peer/rocketmq/test_compacted.py",
+    "tests/peer/rocketmq/test_start.py",
     "tests/faults/",
     "tests/powercut/",
     "tests/crash/",
