@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.engines.python_turn import python_turn
-from mqindex.errors import FileStateError, MQIndexError
+from mqindex.errors import FileStateError, MQIndexError, TruncatedFileError
 from mqindex.files import disk
+from mqindex.files.places.place import Place
 from mqindex.files.reading.residency import read_ahead
 from mqindex.files.results.elsewhere import deliver_all, workshop
 from mqindex.kafka.checks.log_check import log_findings, refused
@@ -121,9 +122,10 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
     except FileNotFoundError:
         done.gone = True
         return done
-    except FileStateError:  # replaced while it was read, elsewhere
-        raise
     except MQIndexError as error:
+        cut = isinstance(error, TruncatedFileError) and isinstance(item.files.log, Place)
+        if cut or isinstance(error, FileStateError):  # elsewhere: not all of it came, or it was replaced
+            raise
         done.findings.append(refused(item.files.log, error, item.files.base_offset))
         return done
     if unclear:

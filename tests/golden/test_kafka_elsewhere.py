@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mqindex.errors import FileStateError, OutputExistsError, ReadOnlyFileError
+from mqindex.errors import FileStateError, OutputExistsError, ReadOnlyFileError, TruncatedFileError
 from mqindex.files.places import remote_file
 from mqindex.files.places.place import place_of
 from mqindex.files.results import elsewhere
@@ -29,7 +29,7 @@ from mqindex.kafka.log import batch_windows
 from mqindex.kafka.partition.partition_files import list_segments
 from mqindex.report import Report
 from tests.golden.test_kafka_rebuild import every_case, index_files, options
-from tests.support.elsewhere import Ways, memory
+from tests.support.elsewhere import MemoryStorage, Ways, memory
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_damage import DAMAGE, INTERVAL, filled_log_dir
 from tests.support.kafka_log_dir import ONE
@@ -294,6 +294,22 @@ def test_a_segment_that_is_replaced_while_it_is_read_is_an_error(
         with pytest.raises(FileStateError):
             list(parts)
         assert segment.is_deleted
+
+
+def test_a_log_of_which_not_all_comes_is_no_damaged_one(
+    tmp_path: Path, memory: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A result without the indexes of that segment was published, and a finding called its log damaged."""
+    url, read = memory.upload(filled_log_dir(tmp_path / "log-dir")), MemoryStorage.read
+
+    def short(self: MemoryStorage, path: str, *rest: Any) -> memoryview | None:
+        data = read(self, path, *rest)
+        return data[:-1] if data and path.endswith(".log") else data
+
+    monkeypatch.setattr(MemoryStorage, "read", short)
+    with pytest.raises(TruncatedFileError, match="a range came back with another length"):
+        rebuild(f"{url}/topic-0", "memory://results/one", **HOW)
+    assert not memory.files("memory://results/one")
 
 
 def test_only_what_is_needed_is_read_and_damage_reads_the_log_once_more(

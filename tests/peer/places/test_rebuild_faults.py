@@ -1,4 +1,4 @@
-"""Rebuilds from an object store to it where any one request fails: the right answer, or one clear sentence and nothing.
+"""Results from an object store to it where any one request fails: the right answer, or one clear sentence and nothing.
 
 In the nightly run each request is made to fail, in each way; else a part of them.
 """
@@ -8,34 +8,45 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Container
+from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pytest
 
+from mqindex import kafka
 from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files.results import elsewhere
-from mqindex.rocketmq import IndexService, rebuild
+from mqindex.report import RebuildReport
+from mqindex.rocketmq import IndexService, optimize, rebuild
 from tests.peer.places.servers import BUCKET, S3
 from tests.peer.places.test_faults import ALL, AT_ONCE, RETRIED, clear, options_at
 from tests.peer.places.test_rebuild import files_below
 from tests.support.fault_proxy import FAULTS, FaultProxy
+from tests.support.kafka_damage import INTERVAL, filled_log_dir
+from tests.support.kafka_log_dir import ONE
 from tests.support.log_writer import LogMessage, LogWriter
 from tests.support.nightly import NIGHTLY
 
 STEP = 1 if NIGHTLY else 24  # from one request that fails to the next
-GIVEN = {"hash_slot_num": 20, "index_num": 12, "config": {"mappedFileSizeConsumeQueue": 400}}
+GIVEN: dict[str, Any] = {"hash_slot_num": 20, "index_num": 12, "config": {"mappedFileSizeConsumeQueue": 400}}
+OF_KAFKA: dict[str, Any] = {"index_interval_bytes": INTERVAL, "engine": ONE}
 MANIFEST = "mqindex.json"
+
+
+GONE = ("log-file-missing", "segments-gone", "no-segment-left", "partition-gone")
 
 
 @dataclass
 class Rebuilt:
-    """A small store on a server, and what is rebuilt of it."""
+    """Files on a server, what is made of them, and by what."""
 
     server: S3
     url: str
     expected: dict[str, bytes]
+    make: Callable[..., RebuildReport]
 
     def said(self, name: str, fault: str | None = None, failing: Container[int] = ()) -> tuple[str | None, FaultProxy]:
         """What a rebuild to `name` says where requests fail; None: it is there.
@@ -45,11 +56,11 @@ class Rebuilt:
         with FaultProxy(self.server.port, fault, failing) as proxy:
             try:
                 options = options_at(self.server, proxy.url)
-                report = rebuild(self.url, f"s3://{BUCKET}/{name}", storage_options=options, **GIVEN)
+                report = self.make(self.url, f"s3://{BUCKET}/{name}", storage_options=options)
             except (MQIndexError, OSError) as error:
                 return clear(error), proxy
-        gone = [one for one in report.findings if one.severity == "error"]
-        assert [one.kind for one in gone] == ["log-file-missing"] * len(gone)
+        gone = [one for one in report.findings if one.severity == "error" or one.kind in GONE]
+        assert {one.kind for one in gone} <= {*GONE}
         return (clear(gone[0].path) if gone else None), proxy
 
     def left(self, name: str) -> tuple[dict[str, bytes], list[str]]:
@@ -66,7 +77,26 @@ def rebuilt(s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Rebuilt:
     for n in range(20):
         writer.write(LogMessage(keys=f"k{n}", body=bytes(300)))
     rebuild(root / "store", root / "here", **GIVEN)
-    return Rebuilt(s3, s3.upload(root / "store", "store"), files_below(root / "here"))
+    return Rebuilt(s3, s3.upload(root / "store", "store"), files_below(root / "here"), partial(rebuild, **GIVEN))
+
+
+@pytest.fixture(scope="module", params=["kafka", "optimize"])
+def other(request: pytest.FixtureRequest, rebuilt: Rebuilt, tmp_path_factory: pytest.TempPathFactory) -> Rebuilt:
+    """What else is made of files there."""
+    root = tmp_path_factory.mktemp("files")
+    if request.param == "kafka":
+        log_dir = filled_log_dir(root / "logs")
+        kafka.rebuild(log_dir, root / "here", **OF_KAFKA)
+        url, make = rebuilt.server.upload(log_dir, "logs"), partial(kafka.rebuild, **OF_KAFKA)
+        return Rebuilt(rebuilt.server, url, files_below(root / "here"), make)
+    store = {name: data for name, data in rebuilt.expected.items() if name.startswith("index/")}
+    for name, data in store.items():
+        (root / "store" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "store" / name).write_bytes(data)
+    given = {name: GIVEN[name] for name in ("hash_slot_num", "index_num")}
+    optimize(root / "store", root / "here", **given)
+    url = rebuilt.server.upload(root / "store", "to-optimize")
+    return Rebuilt(rebuilt.server, url, files_below(root / "here"), partial(optimize, **given))
 
 
 def is_complete(files: dict[str, bytes], expected: dict[str, bytes]) -> bool:
@@ -79,18 +109,27 @@ def is_finding(said: str | None) -> bool:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_any_request_fails_once(rebuilt: Rebuilt, fault: str) -> None:
-    none, proxy = rebuilt.said(f"{fault}/none")
+    each_fails_once(rebuilt, fault, fault)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_any_request_of_other_work_fails_once(other: Rebuilt, fault: str, request: pytest.FixtureRequest) -> None:
+    each_fails_once(other, fault, request.node.name)
+
+
+def each_fails_once(rebuilt: Rebuilt, fault: str, home: str) -> None:
+    none, proxy = rebuilt.said(f"{home}/none")
     assert none is None
 
     def once(n: int) -> tuple[int, str | None]:
-        said, _ = rebuilt.said(f"{fault}/{n}", fault, [n])
+        said, _ = rebuilt.said(f"{home}/{n}", fault, [n])
         return n, said
 
     numbers = range(1 + FAULTS.index(fault), proxy.requests.total() + 1, STEP)
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers = list(threads.map(once, numbers))
     for n, said in answers:
-        files, scratch = rebuilt.left(f"{fault}/{n}")
+        files, scratch = rebuilt.left(f"{home}/{n}")
         assert not scratch, (n, said)
         assert is_complete(files, rebuilt.expected) if said is None else not files or is_finding(said), (n, said)
     assert fault not in RETRIED or not [said for _, said in answers if said]

@@ -95,6 +95,12 @@ def rebuilt_disturbed(spark: Any, url: str, out: str, options: dict[str, Any]) -
     return rocketmq.rebuild(url, out, storage_options=options, split_size=SPLITS, engine=engine)
 
 
+def optimized(spark: Any, url: str, out: str, options: dict[str, Any]) -> Any:
+    import mqindex.spark
+
+    return rocketmq.optimize(url, out, storage_options=options, engine=mqindex.spark.SparkEngine(spark))
+
+
 def verified(spark: Any, url: str, options: dict[str, Any]) -> Any:
     import mqindex.spark
 
@@ -172,6 +178,15 @@ def test_each_host_keeps_the_pages_of_look_ups(
     assert any(kept.values()), kept
     server.upload(root, "looked-up/basic")  # of a new version, as HDFS counts them
     assert isolated_cluster.run(looked_up, f"{url}/index", server.options, keys, given) == expected
+
+
+def test_an_index_is_optimized_there(server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path) -> None:
+    root = case("basic-493").unpack(tmp_path)
+    here = rocketmq.optimize(root, tmp_path / "here")
+    url, out = server.upload(root, "optimize/basic"), "optimize/results/basic"
+    there = isolated_cluster.run(optimized, url, f"{server.url}/{out}", server.options)
+    assert (there.files, there.entries) == (here.files, here.entries)
+    require_same(server, out, tmp_path / "here", there)
 
 
 def test_attempts_that_do_not_count_leave_nothing(
