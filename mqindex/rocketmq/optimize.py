@@ -97,7 +97,7 @@ def optimize(
     Notes
     -----
     `out` appears by one rename, complete and on the disk, or not at all; in place every file is the old or the new one.
-    In an object store its list of files, `mqindex.json`, comes last.
+    In an object store its list of files, mqindex.json, comes last.
     In place, files that are optimized already stay untouched, and the filter gets what is new beside what it has.
     Source of what a broker's look-up does: RocketMQ 4.9.3 `IndexFile.selectPhyOffset`, `putKey`.
 
