@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -31,6 +32,7 @@ from mqindex.rocketmq.log import frame_windows
 from mqindex.rocketmq.queue import queue_files
 from tests.support.elsewhere import WAYS, Ways, memory
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase
+from tests.support.nightly import some
 from tests.support.tree import contents
 
 __all__ = ["memory"]  # a fixture
@@ -41,15 +43,21 @@ Answers = dict[str, Any]
 FIRST = 1604123001645  # ms
 
 
-@pytest.fixture(params=["whole", "tiny"])
-def windows(request: pytest.FixtureRequest, memory: Ways, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows as they are, or as small as pages."""
-    if request.param == "tiny":
+SIZES = ["whole", "tiny"]  # windows as they are, or as small as pages
+
+
+def narrow(size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if size == "tiny":
         monkeypatch.setattr(remote_file, "_BLOCK", 4096)
         monkeypatch.setattr(remote_file.RemoteFile, "step", 4096)
         monkeypatch.setattr(frame_windows, "_FIRST", 4096)
         monkeypatch.setattr(frame_windows, "MARGIN", 64)
         monkeypatch.setattr(queue_files, "_NEAR", 3)
+
+
+@pytest.fixture(params=SIZES)
+def windows(request: pytest.FixtureRequest, memory: Ways, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow(request.param, monkeypatch)
 
 
 def uploaded(root: Path) -> Pair:
@@ -60,9 +68,17 @@ def uploaded(root: Path) -> Pair:
     return root, WAYS.upload(root)
 
 
-@pytest.fixture(params=STORE_CASES)
-def golden(request: pytest.FixtureRequest, windows: None, golden_store: GoldenStore) -> tuple[StoreCase, Pair]:
-    chosen, root = golden_store(request.param)
+# Every store through tiny windows; one of them as they are, which the nightly run asks of every store.
+READ = some(itertools.product(STORE_CASES, SIZES), lambda name, size: size == "tiny" or name == "basic-493")
+
+
+@pytest.fixture(params=[pytest.param(one.values, id="-".join(one.values), marks=one.marks) for one in READ])
+def golden(
+    request: pytest.FixtureRequest, memory: Ways, monkeypatch: pytest.MonkeyPatch, golden_store: GoldenStore
+) -> tuple[StoreCase, Pair]:
+    name, size = request.param
+    narrow(size, monkeypatch)
+    chosen, root = golden_store(name)
     return chosen, uploaded(root)
 
 
@@ -185,9 +201,9 @@ def test_message_store(golden: tuple[StoreCase, Pair]) -> None:
 def test_a_log_of_several_places(memory: Ways, golden_store: GoldenStore, tmp_path: Path) -> None:
     _, root = golden_store("basic-493")
     files = sorted((root / "commitlog").iterdir())
-    for name, some in (("even", files[::2]), ("odd", files[1::2])):
+    for name, half in (("even", files[::2]), ("odd", files[1::2])):
         (tmp_path / name).mkdir()
-        for path in some:
+        for path in half:
             (tmp_path / name / path.name).write_bytes(path.read_bytes())
     places = [memory.upload(tmp_path / "even"), str(tmp_path / "odd")]
     columns = ["phy_offset", "keys", "body"]
