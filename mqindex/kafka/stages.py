@@ -19,12 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.engines.python_turn import python_turn
-from mqindex.errors import FileStateError, MQIndexError, TruncatedFileError
+from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files import disk
-from mqindex.files.places.place import Place
 from mqindex.files.reading.residency import read_ahead
 from mqindex.files.results.elsewhere import deliver_all, workshop
-from mqindex.kafka.checks.log_check import log_findings, refused
+from mqindex.kafka.checks.log_check import log_findings, refused, require_all
 from mqindex.kafka.checks.segment_log import events_in
 from mqindex.kafka.layout import MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_damage import damage_in, recovered_past_damage
@@ -123,9 +122,7 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
         done.gone = True
         return done
     except MQIndexError as error:
-        cut = isinstance(error, TruncatedFileError) and isinstance(item.files.log, Place)
-        if cut or isinstance(error, FileStateError):  # elsewhere: not all of it came, or it was replaced
-            raise
+        require_all(error, item.files.log)
         done.findings.append(refused(item.files.log, error, item.files.base_offset))
         return done
     if unclear:

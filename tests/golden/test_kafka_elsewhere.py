@@ -309,6 +309,8 @@ def test_a_log_of_which_not_all_comes_is_no_damaged_one(
     monkeypatch.setattr(MemoryStorage, "read", short)
     with pytest.raises(TruncatedFileError, match="a range came back with another length"):
         rebuild(f"{url}/topic-0", "memory://results/one", **HOW)
+    with pytest.raises(TruncatedFileError, match="a range came back with another length"):
+        verify(f"{url}/topic-0", **HOW)
     assert not memory.files("memory://results/one")
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from mqindex._native.kafka_log import BatchScan
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
-from mqindex.errors import IndexFullError, MQIndexError, OffsetOverflowError
+from mqindex.errors import FileStateError, IndexFullError, MQIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.files.paths import status_of
+from mqindex.files.places.place import Place
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.offset_index import OffsetIndex
 from mqindex.kafka.layout import IndexKind
@@ -37,6 +38,12 @@ def refused(path: str, error: MQIndexError, base_offset: int) -> Finding:
     if overflows(path, error, base_offset):
         kind = catalogue.LOG_OVERFLOWS
     return kind.finding(path, error.at, error.field, error.expected, error.got, what=error.what, hint=error.hint)
+
+
+def require_all(error: MQIndexError, path: str) -> None:
+    """Raise the error of a log elsewhere that was replaced, or of which not all came: it says nothing of the log."""
+    if isinstance(path, Place) and isinstance(error, (FileStateError, TruncatedFileError)):
+        raise error
 
 
 def fills_index(segment: LogSegment, made: Recovered, options: PartitionOptions) -> Finding | None:

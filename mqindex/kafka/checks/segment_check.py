@@ -23,7 +23,7 @@ from mqindex.files import disk, lock
 from mqindex.files.paths import join, parent_of, size_of, status_of
 from mqindex.files.reading.regular import reading
 from mqindex.kafka import catalogue
-from mqindex.kafka.checks.log_check import end_findings, found_end, log_findings, rebuilt_end
+from mqindex.kafka.checks.log_check import end_findings, found_end, log_findings, rebuilt_end, require_all
 from mqindex.kafka.checks.segment_count import CountedSegment, count_segment
 from mqindex.kafka.checks.segment_fate import Course, Fate, course_of
 from mqindex.kafka.checks.segment_indexes import check_indexes, no_file
@@ -167,6 +167,7 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
         with LogSegment.open(files.log, base_offset=files.base_offset) as segment:
             return _of_log(segment, *recovered(segment, check), check)
     except MQIndexError as error:
+        require_all(error, files.log)
         return _of_refused(check, error)
 
 
