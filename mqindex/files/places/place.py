@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-from mqindex.errors import FileStateError, ReadOnlyFileError, TruncatedFileError, path_of
+from mqindex.errors import FileStateError, ReadOnlyFileError, path_of
 
 if TYPE_CHECKING:
     from mqindex.files.places.storage import Stat, Storage
@@ -118,7 +118,7 @@ class Place(str):
     def read(self, start: int, stop: int, found: Stat | None = None) -> memoryview:
         """The bytes [start, stop) of a file; `found`: as `pinned` gave it.
 
-        `TruncatedFileError`: it is shorter by now, or its server answers no ranges. `FileStateError`: it was replaced.
+        `FileStateError`: it was replaced, or is shorter by now, or its server answers no ranges.
         """
         try:
             with _errors_of(self):
@@ -130,7 +130,7 @@ class Place(str):
         if data is None:
             raise self._replaced(found, self.stat_now())
         if len(data) != stop - start:
-            raise TruncatedFileError(
+            raise FileStateError(  # no damage of what the file holds
                 "a range came back with another length", path=self, at=start, expected=stop - start, got=len(data),
                 hint="the file was replaced meanwhile, or its server answers no ranges",
             )  # fmt: skip
