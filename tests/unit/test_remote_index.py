@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,53 @@ def test_of_the_filter_only_rows_are_read_and_once_for_all_files(tmp_path: Path,
         asked = memory.of(".filter")
         there.query_offsets("T", [f"gone{n}" for n in range(50)])
         assert memory.of(".filter") == asked
+
+
+class Waves:
+    """Counts rounds of requests: each waits until no other has come for a while, and these are one round."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.rounds, self._waiting, self._last = 0, 0, 0.0
+        self._changed = threading.Condition()
+        read = Place.read
+
+        def counted(place: Place, *arguments: Any) -> memoryview:
+            self._wait()
+            return read(place, *arguments)
+
+        monkeypatch.setattr(Place, "read", counted)
+
+    def _wait(self) -> None:
+        with self._changed:
+            self._last, own = time.monotonic(), self.rounds
+            while self.rounds == own:
+                self._changed.wait(0.05)
+                if self.rounds == own and time.monotonic() - self._last > 0.25:
+                    self.rounds += 1
+                    self._changed.notify_all()
+
+
+def test_many_optimised_files_are_asked_in_few_rounds(
+    tmp_path: Path, memory: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1000 keys in 12 files take two rounds for the filter, and one for the pages of all files."""
+    with IndexService.open(tmp_path / "s" / "index", hash_slot_num=6000, index_num=9001, writable=True) as service:
+        numbers = np.random.default_rng(1).permutation(12 * 9000)
+        service.build_index("T", [f"k{n}" for n in numbers], np.arange(len(numbers)), START + np.arange(len(numbers)))
+        keys = [f"k{n}" for n in range(1000)]
+        expected = service.query_offsets("T", keys).to_pylist()
+        single = service.query_offset("T", "k17")
+    optimize(tmp_path / "s" / "index", tmp_path / "o", hash_slot_num=6000, index_num=9001)
+    with IndexService.open(url_of(tmp_path / "o" / "index")) as there:
+        assert len(there.files) == 12
+        with monkeypatch.context() as patch:
+            waves = Waves(patch)
+            assert there.query_offsets("T", keys).to_pylist() == expected
+        assert waves.rounds <= 3
+    with IndexService.open(url_of(tmp_path / "o" / "index")) as there, monkeypatch.context() as patch:
+        waves = Waves(patch)
+        assert there.query_offset("T", "k17").phy_offsets.tolist() == single.phy_offsets.tolist()
+        assert waves.rounds <= 3
 
 
 def test_of_one_file_the_filter_saves_nothing(tmp_path: Path, memory: Ways) -> None:

@@ -37,29 +37,46 @@ class Elsewhere:
     def __init__(self, file: PagedFile, geometry: Geometry, sidecars: RemoteSidecars | None) -> None:
         self.file, self.geometry = file, geometry
         self._sidecars = sidecars if sidecars is not None and sidecars.geometry == geometry else None
+        self._ready: tuple[AskedHashes | None, npt.NDArray[np.int32] | None] = None, None  # the last call's
 
     def select_hashes(
         self, core: IndexCore, asked: AskedHashes, max_num: int | npt.NDArray[np.int32], begin: int, end: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """What the core answers to many key hashes, once the pages on their way have been read.
+        """What the core answers to many key hashes, once the pages on their way have been read."""
+        (prepared, heads), self._ready = self._ready, (None, None)
+        if self.file.whole:
+            return select_in_parts(core, asked.hashes, max_num, begin, end, None)
+        if prepared is not asked:
+            heads = self._read(core, asked, max_num, begin, end)
+        if heads is None:
+            self._require_counted(core, asked.hashes)
+        found = core.select_hashes(asked.hashes, max_num, begin, end, heads)
+        self.file.require_same()
+        return found
+
+    def read_ahead(self, core: IndexCore, asked: AskedHashes, max_num: int, begin: int, end: int) -> None:
+        """Read what `select_hashes` of the same hashes will need, with this limit or lower ones.
+
+        Other threads may do the same for other files: `asked` itself is for one thread.
+        """
+        if not self.file.whole:
+            self._ready = asked, self._read(core, AskedHashes(asked.hashes, alone=True), max_num, begin, end)
+
+    def _read(
+        self, core: IndexCore, asked: AskedHashes, max_num: int | npt.NDArray[np.int32], begin: int, end: int
+    ) -> npt.NDArray[np.int32] | None:
+        """Read the pages on the way of the hashes; returns where the chains begin, as `RemoteSidecars.heads`.
 
         Each round of requests is for all hashes: two in an optimised file, and two for the filter of all such files;
         else one for each entry of the longest chain, and one for the slots.
         """
-        hashes = asked.hashes
-        if self.file.whole:
-            return select_in_parts(core, hashes, max_num, begin, end, None)
         heads = None if self._sidecars is None else self._sidecars.heads(core, asked)
         before = 0
-        while len(missing := core.pages_missing(self.file.present, hashes, max_num, begin, end, heads)):
+        while len(missing := core.pages_missing(self.file.present, asked.hashes, max_num, begin, end, heads)):
             self.file.need(missing, before=before)
             if heads is not None:  # the entries of a slot lie side by side, the next ones before these
                 before = min(2 * before + 1, _MOST_BEFORE)
-        if heads is None:
-            self._require_counted(core, hashes)
-        found = core.select_hashes(hashes, max_num, begin, end, heads)
-        self.file.require_same()
-        return found
+        return heads
 
     def _require_counted(self, core: IndexCore, hashes: npt.NDArray[np.int32]) -> None:
         """`FileStateError` where a chain begins after the entries that the header counts, as it grows meanwhile."""

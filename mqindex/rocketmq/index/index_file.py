@@ -396,6 +396,16 @@ class IndexFile(SingleCalls, Closable):
         """Internal: whether `select_hashes` may ask a key filter, as of many files once, by `asked_hashes`."""
         return self._sidecars is not None or self._elsewhere is not None
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Internal: whether it is no file of this machine, and `read_ahead` saves time."""
+        return self._elsewhere is not None
+
+    def read_ahead(self, asked: AskedHashes, max_num: int, begin: int, end: int) -> None:
+        """Internal: of a file elsewhere, read what `select_hashes` of these will need, beside other files."""
+        if self._elsewhere is not None:
+            self._elsewhere.read_ahead(self._core, asked, max_num, begin, end)
+
     def _select_elsewhere(self, key_hash: int, max_num: int, begin: int, end: int) -> npt.NDArray[np.int64]:
         """`SingleCalls` calls it for a file elsewhere."""
         return self.select_hashes(np.array([key_hash], np.int32), max_num, begin=begin, end=end)[0]

@@ -22,6 +22,7 @@ from mqindex.columns.numbers import int64s, times
 from mqindex.errors import ClosedFileError, ReadOnlyFileError, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.few_threads import of_each
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import base_name, join, size_of
 from mqindex.files.places.place import Place, given_path, require_here
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _DESCRIPTORS_LEFT = 128  # for others
+_AT_ONCE = 16  # files elsewhere that are asked
 
 
 class QueryOffsetResult(NamedTuple):
@@ -360,7 +362,10 @@ def _flush(files: tuple[IndexFile, ...]) -> None:
 def _answer(files: tuple[IndexFile, ...], full_key: str, most: int, begin: int, end: int) -> QueryOffsetResult:
     """What a broker answers, from the newest file on."""
     found: list[npt.NDArray[np.int64]] = []
-    for file in reversed(files):
+    at_once = bool(files) and files[0].is_elsewhere  # what is needed of them is read together
+    if at_once:
+        found.append(_select(files, key_batch([full_key]).hashes(), most, begin, end).values)
+    for file in () if at_once else reversed(files):
         if file.is_time_matched(begin, end):
             found.append(file.select_between(full_key, most, begin, end))
             most -= len(found[-1])
@@ -374,17 +379,28 @@ def _answer(files: tuple[IndexFile, ...], full_key: str, most: int, begin: int, 
 def _select(files: tuple[IndexFile, ...], hashes: npt.NDArray[np.int32], most: int, begin: int, end: int) -> Hits:
     """What a broker answers to each of many keys."""
     parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
-    left: int | npt.NDArray[np.int32] = min(most, 2**31 - 1)  # of every key, then of each
+    most = min(most, 2**31 - 1)
+    left: int | npt.NDArray[np.int32] = most  # of every key, then of each
     asked = asked_hashes(hashes) if any(file.asks_a_filter for file in files) else None
-    for file in reversed(files):
-        if file.is_time_matched(begin, end):
-            parts.append(file.select_hashes(hashes, left, begin=begin, end=end, asked=asked))
-            if file is files[0]:
-                break
-            left = (left - np.diff(parts[-1][1])).astype(np.int32)
-        if file.header.begin_timestamp < begin or not np.any(left):
+    searched = [file for file in _until(files, begin) if file.is_time_matched(begin, end)]
+    if asked is not None and len(searched) > 1 and searched[0].is_elsewhere:
+        of_each(lambda file: file.read_ahead(asked, most, begin, end), searched, _AT_ONCE)
+    for file in searched:
+        parts.append(file.select_hashes(hashes, left, begin=begin, end=end, asked=asked))
+        if file is searched[-1]:
+            break
+        left = (left - np.diff(parts[-1][1])).astype(np.int32)
+        if not np.any(left):
             break
     return _joined(parts, len(hashes))
+
+
+def _until(files: tuple[IndexFile, ...], begin: int) -> Iterator[IndexFile]:
+    """The newest file first, up to the first that begins before `begin`."""
+    for file in reversed(files):
+        yield file
+        if file.header.begin_timestamp < begin:
+            break
 
 
 def _joined(parts: list[tuple[Any, Any]], n: int) -> Hits:

@@ -55,7 +55,7 @@ class RemoteFilter:
         n, shift = filter_shape(found.header.hash_slot_num, found.header.index_num)
         rows = distinct(hashes.astype(np.int64) % found.header.hash_slot_num >> shift)
         starts = found.start + FILTER_ROW_START_SIZE * rows
-        with contextlib.suppress(MQIndexError, OSError):
+        with self._lock, contextlib.suppress(MQIndexError, OSError):  # once for all files
             file.need(np.r_[starts, starts + 2 * FILTER_ROW_START_SIZE - 1] // PAGE)
             table = np.frombuffer(memoryview(file.map), ">u8", n + 1, found.start)
             first = found.start + FILTER_ROW_START_SIZE * (n + 1)
