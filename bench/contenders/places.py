@@ -42,7 +42,7 @@ def counted(*, store: str, slots: int, entries: int, scratch: str) -> Result:
     from tests.support.fault_proxy import FaultProxy
 
     result = Result()
-    with _server(scratch, store) as (url, options), FaultProxy(int(options["endpoint"].rpartition(":")[2])) as proxy:
+    with served(scratch, store) as (url, options), FaultProxy(int(options["endpoint"].rpartition(":")[2])) as proxy:
         engine, log_bytes = LocalEngine(workers=2), sum(place.stat().size for place in _log(url, options))
         given = {**_given(slots, entries, engine), "storage_options": {**options, "endpoint": proxy.url}}
         report = rebuild_store(url, f"{url}-out", **given)
@@ -55,7 +55,7 @@ def counted(*, store: str, slots: int, entries: int, scratch: str) -> Result:
 def task(*, store: str, slots: int, entries: int, scratch: str) -> Result:
     """Not timed: splits of 64 MiB, one after the other, for the memory that one takes."""
     result = Result()
-    with _server(scratch, store) as (url, options):
+    with served(scratch, store) as (url, options):
         given = {**_given(slots, entries, LocalEngine(workers=1)), "storage_options": options}
         report = rebuild_store(url, f"{url}-out", split_size=64 << 20, **given)
         result.answer(messages=report.messages, entries=report.entries)
@@ -66,7 +66,7 @@ def _run(
     store: str, slots: int, entries: int, scratch: str, spec: dict[str, Any], engine: Engine, *, bare: bool
 ) -> Result:
     result, given = Result(), _given(slots, entries, engine)
-    with _server(scratch, store) as (url, options):
+    with served(scratch, store) as (url, options):
         log = _log(url, options)
         log_bytes = sum(place.stat().size for place in log)
         for number, keep in enumerate(repeat(**spec)):
@@ -87,10 +87,10 @@ def _given(slots: int, entries: int, engine: Engine) -> dict[str, Any]:
 
 
 def _log(url: str, options: dict[str, Any]) -> list[Place]:
-    return [_place(f"{url}/commitlog/{name}", options) for name in _place(f"{url}/commitlog", options).entries()]
+    return [place_at(f"{url}/commitlog/{name}", options) for name in place_at(f"{url}/commitlog", options).entries()]
 
 
-def _place(url: str, options: dict[str, Any]) -> Place:
+def place_at(url: str, options: dict[str, Any]) -> Place:
     place = place_of(url, options)
     assert isinstance(place, Place)
     return place
@@ -106,8 +106,10 @@ def _read(log: list[Place]) -> None:
 
 
 @contextmanager
-def _server(scratch: str, store: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """An S3 server whose bucket has the store's log."""
+def served(scratch: str, store: str, below: list[str] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """An S3 server whose bucket has these files of the store; None: its log."""
+    if below is None:
+        below = [f"commitlog/{name}" for name in sorted(os.listdir(os.path.join(store, "commitlog")))]
     from tests.peer.places.servers import S3
 
     home = Path(scratch) / "s3"
@@ -115,9 +117,9 @@ def _server(scratch: str, store: str) -> Iterator[tuple[str, dict[str, Any]]]:
     server = S3(home)
     server.options["unsigned_payload"] = True
     try:
-        for name in sorted(os.listdir(os.path.join(store, "commitlog"))):
-            place = _place(f"{server.url}/store/commitlog/{name}", server.options)
-            place.storage.upload(place.path, os.path.join(store, "commitlog", name))
+        for name in below:
+            place = place_at(f"{server.url}/store/{name}", server.options)
+            place.storage.upload(place.path, os.path.join(store, name))
         yield f"{server.url}/store", server.options
     finally:
         server.close()
@@ -126,7 +128,7 @@ def _server(scratch: str, store: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _checked(report: RebuildReport, options: dict[str, Any]) -> str:
     crc = 0
     for path in report.out_files:
-        place = _place(str(path), options)
+        place = place_at(str(path), options)
         for at in range(0, size := place.stat().size, REQUEST):
             crc = zlib.crc32(place.read(at, min(at + REQUEST, size)), crc)
     return f"{len(report.out_files)}:{crc:08x}"
