@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from mqindex.errors import BadMagicError, FileStateError, OutputExistsError
+from mqindex.errors import BadMagicError, FileStateError, GeometryError, OutputExistsError
 from mqindex.files import disk
 from mqindex.files.places import remote_file
 from mqindex.files.places.place import place_of
 from mqindex.files.results import elsewhere
-from mqindex.rocketmq import CommitLog, IndexService, rebuild
+from mqindex.rocketmq import CommitLog, IndexFile, IndexService, rebuild
 from mqindex.rocketmq.log import frame_windows
 from tests.support.elsewhere import WAYS, MemoryStorage, Ways, memory
 from tests.support.golden import STORE_CASES, case
@@ -113,6 +113,28 @@ def test_a_result_elsewhere_has_the_files_and_their_list(name: str, tmp_path: Pa
     assert {one["name"]: one["size"] for one in listed["files"]} == {name: len(data) for name, data in here.items()}
     assert (listed["hash_slot_num"], listed["index_num"]) == report.settings["geometry"].value
     assert sorted(report.out_files) == sorted(f"{out}/{name}" for name in here)
+
+
+def test_look_ups_take_the_geometry_from_the_list(tmp_path: Path) -> None:
+    root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
+    report = rebuild(root, out)
+    rebuild(root, tmp_path / "here")
+    with IndexService.open(tmp_path / "here" / "index") as here:
+        expected = here.query_offset("TopicTest", "k1")
+    WAYS.ranges.clear()
+    with IndexService.open(f"{out}/index") as there:
+        assert (there.hash_slot_num, there.index_num) == report.settings["geometry"].value
+        assert there.query_offset("TopicTest", "k1").index_last_update_phy_offset == expected[2]
+        pages = sum(stop - start for path, start, stop in WAYS.ranges if "/index/" in path)
+    assert pages <= 2 * 4096 * report.files
+    path = next(path for path in report.out_files if "/index/" in path)
+    with IndexFile.open(path) as file:
+        assert (file.hash_slot_num, file.index_num) == report.settings["geometry"].value
+    said = json.loads(WAYS.files(out)[MANIFEST])
+    for wrong in ({"hash_slot_num": 7}, {"index_num": True}, {"index_num": "many"}, {"hash_slot_num": -1}):
+        WAYS.put(f"{out}/{MANIFEST}", json.dumps({**said, **wrong}).encode())
+        with pytest.raises(GeometryError):
+            IndexService.open(f"{out}/index")
 
 
 def test_nothing_is_overwritten_in_an_object_store(tmp_path: Path) -> None:

@@ -426,8 +426,10 @@ def _made_meanwhile(out: Place) -> OutputExistsError:
 # ---- readers
 
 
-def require_finished(directory: Place, listed: Mapping[str, Stat]) -> None:
+def require_finished(directory: Place, listed: Mapping[str, Stat]) -> dict[str, Any]:
     """`FileStateError` for a directory of a result of ours whose run has not finished, or that lost files since.
+
+    Returns what the result's list says; nothing where there is none.
 
     listed : what is in the directory.
     """
@@ -437,12 +439,12 @@ def require_finished(directory: Place, listed: Mapping[str, Stat]) -> None:
     if MANIFEST not in names:
         if any(name.startswith(_SCRATCH) for name in names):
             raise FileStateError("its run has not finished", path=root, expected=MANIFEST, hint="run it again")
-        return
+        return {}
     import json
 
     manifest, own = root / MANIFEST, "" if root is directory else directory.name
     try:
-        said = json.loads(bytes(manifest.read(0, names[MANIFEST].size)))
+        said: dict[str, Any] = json.loads(bytes(manifest.read(0, names[MANIFEST].size)))
         sizes = {str(one["name"]): int(one["size"]) for one in said["files"]} if said["schema"] == SCHEMA else {}
     except (ValueError, KeyError, TypeError):
         raise FileStateError("its list of files cannot be read", path=manifest, hint="rebuild it") from None
@@ -454,6 +456,7 @@ def require_finished(directory: Place, listed: Mapping[str, Stat]) -> None:
                 "a file is not as its rebuild left it", path=directory / last, expected=f"{size} bytes",
                 got="none" if got is None else f"{got} bytes", hint="rebuild it",
             )  # fmt: skip
+    return said
 
 
 def _above(directory: Place) -> tuple[Place, Mapping[str, Stat]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -94,7 +95,11 @@ class Elsewhere:
 def find_file(place: Place, hash_slot_num: int | None, index_num: int | None) -> Elsewhere:
     """The index file at a place elsewhere."""
     file, sidecars = _opened(place, None)
-    return Elsewhere(file, _geometry([file], [sidecars], hash_slot_num, index_num), sidecars)
+    said = None
+    if sidecars is None and None in (hash_slot_num, index_num) and (directory := place.parent) is not None:
+        with contextlib.suppress(OSError):  # it may not be listed
+            said = _said(require_finished(directory, directory.entries()))
+    return Elsewhere(file, _geometry([file], [sidecars], hash_slot_num, index_num, said), sidecars)
 
 
 def find_files(
@@ -107,13 +112,13 @@ def find_files(
 
     tell : called with the URL and the error of each file that is left out; None: the error is raised
     """
-    places = _index_places(directory)
+    places, said = _index_places(directory)
     keys = remote_filter(directory)
     found = of_each(lambda place: _opened_or_error(place, keys, tell), places, AT_ONCE)
     read = [one for one in found if one is not None]
     if not read:
         raise FileStateError("no index file there can be read", path=directory)
-    pair = _geometry([file for file, _ in read], [one for _, one in read], hash_slot_num, index_num)
+    pair = _geometry([file for file, _ in read], [one for _, one in read], hash_slot_num, index_num, said)
     return [Elsewhere(file, pair, sidecars) for file, sidecars in read]
 
 
@@ -135,9 +140,10 @@ def _opened(place: Place, keys: RemoteFilter | None) -> tuple[PagedFile, RemoteS
     return file, find_remote_sidecars(file, place, keys)
 
 
-def _index_places(directory: Place) -> list[Place]:
+def _index_places(directory: Place) -> tuple[list[Place], Geometry | None]:
+    """The files, and their geometry where a result of ours says it."""
     listed = directory.entries()
-    require_finished(directory, listed)
+    said = _said(require_finished(directory, listed))
     names = [name for name, found in listed.items() if number_of(name) is not None and not found.directory]
     if not names and "index" in listed:
         hint = f"its index is {directory / 'index'}"
@@ -154,7 +160,12 @@ def _index_places(directory: Place) -> list[Place]:
     if not places:
         got = ", ".join([*list(listed)[:_SHOWN], *["..."][: len(listed) - _SHOWN]]) or "nothing"
         raise BadMagicError("no index file is there", path=directory, expected="files whose names are numbers", got=got)
-    return places
+    return places, said
+
+
+def _said(result: Mapping[str, Any]) -> Geometry | None:
+    slots, entries = result.get("hash_slot_num"), result.get("index_num")
+    return (slots, entries) if isinstance(slots, int) and isinstance(entries, int) else None
 
 
 def _geometry(
@@ -162,10 +173,13 @@ def _geometry(
     sidecars: list[RemoteSidecars | None],
     hash_slot_num: int | None,
     index_num: int | None,
+    said: Geometry | None,
 ) -> Geometry:
-    """What is given, else what the sidecars know, else the default one; never read from a whole file."""
+    """What is given, else what a result of ours says, else what the sidecars know, else the default one; never read
+    from a whole file.
+    """
     known = {one.geometry for one in sidecars if one is not None}
-    pair = geometry.resolve(hash_slot_num, index_num, max(file.size for file in files))
+    pair = geometry.resolve(hash_slot_num, index_num, max(file.size for file in files)) or said
     if pair is None and len(known) == 1:
         pair = known.pop()
     if pair is None and files[0].size == layout.index_file_size(*_DEFAULT):
@@ -183,7 +197,7 @@ def _geometry(
                 "the index file has another geometry", path=file.path, expected=own.geometry, got=pair,
                 hint="leave the geometry out: the fence beside the file knows it",
             )  # fmt: skip
-    if not any(
+    if pair != said and not any(
         one is not None or geometry.pages_look_like(file, pair) for file, one in zip(files, sidecars, strict=True)
     ):
         raise GeometryError(
