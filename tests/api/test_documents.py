@@ -174,6 +174,7 @@ def undocumented(name: str, thing: object, *, members: bool) -> list[str]:
     return found
 
 
+NEEDS = {"spark": pytest.mark.spark, "s3://": pytest.mark.peer}
 BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -184,8 +185,9 @@ def sections() -> list[Any]:
     for section in re.split(r"^(?=#+ )", text, flags=re.MULTILINE):
         heading = section.splitlines()[0].strip("# ") if section else ""
         if parts := BLOCK.findall(section):
-            needs_spark = any("spark" in body for _, body in parts)
-            found.append(pytest.param(parts, id=heading, marks=[pytest.mark.spark] if needs_spark else []))
+            said = "".join(body for _, body in parts)
+            marks = [mark for word, mark in NEEDS.items() if word in said]
+            found.append(pytest.param(parts, id=heading, marks=marks))
     return found
 
 
@@ -199,7 +201,27 @@ def sampled_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands_of(body)
 
 
-@pytest.mark.usefixtures("sampled_place")
+@pytest.fixture
+def bucket(request: pytest.FixtureRequest, sampled_place: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The bucket of the section on S3, with the store, by a server that its commands find as they find any."""
+    parts = request.getfixturevalue("parts")
+    if not any("s3://" in body for _, body in parts):
+        yield
+        return
+    from tests.peer.places.servers import S3  # here: it needs Java
+
+    home = Path("server")
+    home.mkdir()
+    server = S3(home.absolute())
+    server.upload(Path("store"), "store")
+    for name in ("endpoint", "access_key_id", "secret_access_key", "region"):
+        monkeypatch.setenv(f"AWS_{name.upper()}", server.options[name])
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    yield
+    server.close()
+
+
+@pytest.mark.usefixtures("bucket")
 @pytest.mark.parametrize("parts", [section for section in sections() if section.id != "Install"])
 def test_readme_does_what_it_says(parts: list[tuple[str, str]], run_session: Callable[[str], None]) -> None:
     for language, body in parts:
