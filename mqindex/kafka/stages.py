@@ -22,7 +22,7 @@ from mqindex.engines.python_turn import python_turn
 from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.reading.residency import read_ahead
-from mqindex.files.results.elsewhere import deliver_all, workshop
+from mqindex.files.results.delivery import deliver_all, workshop
 from mqindex.kafka.checks.log_check import log_findings, refused, require_all
 from mqindex.kafka.checks.segment_log import events_in
 from mqindex.kafka.layout import MIN_BATCH_SIZE, IndexKind

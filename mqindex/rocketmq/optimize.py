@@ -24,7 +24,7 @@ from mqindex.files.backups.exchange import Change, Exchange
 from mqindex.files.paths import absolute, base_name, join, parent_of, real_path, status_of
 from mqindex.files.places.place import given_path, require_here
 from mqindex.files.results import output_place, staging
-from mqindex.files.results.elsewhere import deliver, fetch_all, workshop
+from mqindex.files.results.delivery import deliver, fetch_all, workshop
 from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, Value
 from mqindex.rocketmq import kinds, layout

@@ -12,7 +12,7 @@ from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, Ind
 from mqindex.files import disk
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.results import staging
-from mqindex.files.results.elsewhere import deliver_all, workshop
+from mqindex.files.results.delivery import deliver_all, workshop
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.check import structural_finding

@@ -19,7 +19,7 @@ from mqindex.engines.visibility import looking
 from mqindex.files import disk
 from mqindex.files.paths import absolute, parent_of
 from mqindex.files.results import output_place, staging
-from mqindex.files.results.elsewhere import workshop
+from mqindex.files.results.delivery import workshop
 from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, RepairReport, Report, Value
 from mqindex.rocketmq import layout

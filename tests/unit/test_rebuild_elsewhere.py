@@ -17,7 +17,7 @@ from mqindex.errors import BadMagicError, FileStateError, GeometryError, OutputE
 from mqindex.files import disk
 from mqindex.files.places import remote_file
 from mqindex.files.places.place import place_of
-from mqindex.files.results import elsewhere
+from mqindex.files.results import delivery, elsewhere
 from mqindex.rocketmq import CommitLog, IndexFile, IndexService, rebuild
 from mqindex.rocketmq.log import frame_windows
 from tests.support.elsewhere import WAYS, MemoryStorage, Ways, memory
@@ -371,7 +371,7 @@ def test_a_workshop_that_cannot_be_removed_is_named(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rmdir = os.rmdir
     with pytest.warns(UserWarning, match="scratch could not be removed") as told:
-        with elsewhere.workshop(place_of("memory://there/out")) as made:
+        with delivery.workshop(place_of("memory://there/out")) as made:
             monkeypatch.setattr(os, "rmdir", lambda path, **options: rmdir(f"{path}/missing", **options))
         monkeypatch.undo()
     assert [str(one.message) for one in told] == [

@@ -69,7 +69,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
     bases = [base for base, files in sorted(segments.items()) if "log" in files]
     orphans = [files[kind] for files in segments.values() if "log" not in files for kind in IndexKind if kind in files]
     if orphans and not bases and isinstance(root, Place):
-        from mqindex.files.results.elsewhere import require_finished  # here: files of this machine need none of it
+        from mqindex.files.results.finished import require_finished  # here: files of this machine need none of it
 
         require_finished(root, root.entries())  # what `mqindex.kafka.rebuild` makes has no logs
     return PartitionFiles(

@@ -18,7 +18,7 @@ from mqindex.files.few_threads import of_each
 from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place
 from mqindex.files.places.remote_file import AT_ONCE
-from mqindex.files.results.elsewhere import require_finished
+from mqindex.files.results.finished import require_finished
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry

@@ -19,7 +19,7 @@ from mqindex.engines.python_turn import python_turn
 from mqindex.files import disk
 from mqindex.files.paths import base_name, join
 from mqindex.files.places.place import Place
-from mqindex.files.results.elsewhere import deliver, workshop
+from mqindex.files.results.delivery import deliver, workshop
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.pipeline.batch_queue_build import BatchQueueBuilder

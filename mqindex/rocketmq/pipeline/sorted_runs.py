@@ -27,7 +27,7 @@ from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place
 from mqindex.files.places.remote_file import AT_ONCE
 from mqindex.files.reading.mapped_file import MappedFile
-from mqindex.files.results.elsewhere import deliver, workshop
+from mqindex.files.results.delivery import deliver, workshop
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY
 from mqindex.rocketmq.pipeline import stages
 from mqindex.rocketmq.pipeline.stages import Built, Part, Slice

@@ -31,7 +31,7 @@ from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.opening import bytes_of
 from mqindex.files.results import staging
-from mqindex.files.results.elsewhere import deliver, workshop
+from mqindex.files.results.delivery import deliver, workshop
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY, FileWalk
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split

@@ -26,7 +26,7 @@ from mqindex._native.log_extract import QueueTable
 from mqindex.files import disk
 from mqindex.files.paths import base_name
 from mqindex.files.reading.sparse import SparseFile
-from mqindex.files.results.elsewhere import deliver, workshop
+from mqindex.files.results.delivery import deliver, workshop
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.pipeline.queue_build import NO_EXT
 from mqindex.rocketmq.queue.queue_names import QueueName

@@ -17,7 +17,8 @@ from mqindex.files import disk
 from mqindex.files.paths import absolute, join, list_names, parent_of
 from mqindex.files.places.place import Place
 from mqindex.files.results import staging
-from mqindex.files.results.elsewhere import publish_once, workshop
+from mqindex.files.results.delivery import workshop
+from mqindex.files.results.elsewhere import publish_once
 from mqindex.rocketmq import IndexService, layout
 from mqindex.rocketmq.index.names import names_between
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
