@@ -415,8 +415,6 @@ def test_a_url_is_no_path(shell: Shell, basic: Store, tmp_path: Path, monkeypatc
         (["follow", "s3://a", "--out", "b"], "`mqindex rebuild` reads a URL once"),
         (["follow", basic.root, "--out", "s3://a"], "`mqindex rebuild` reads a URL once"),
         (["sample", "s3://a"], "unpack it here, and copy it"),
-        (["optimize", basic.root, "--out", "s3://a"], "optimize a copy on this machine"),
-        (["optimize", "s3://a", "--out", "b"], "optimize a copy on this machine"),
         (["report", basic.root, "--out", "s3://a"], "choose a place here, and copy it"),
         (["verify", basic.root, "--broker-conf", "s3://a"], "choose a place here, and copy it"),
     ):

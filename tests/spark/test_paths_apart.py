@@ -78,14 +78,14 @@ def everywhere(isolated_cluster: IsolatedCluster) -> Iterator[Path]:
 
     Of what nobody has yet, one machine makes the empty directory, for which the others are asked.
     """
-    path = isolated_cluster.data / "everywhere"
+    path = isolated_cluster.data / "apart" / "everywhere"  # a directory is known by names in the one above
     own = [path, *(isolated_cluster.seen_by(name, path) for name in WORKERS)]
     for directory in own:
-        directory.mkdir()
+        directory.mkdir(parents=True)
     yield path
     left = [tree(directory) for directory in own]
     for directory in own:
-        shutil.rmtree(directory)
+        shutil.rmtree(directory.parent)
     assert [name for names in left for name in names] in ([], ["out"])
 
 

@@ -30,6 +30,7 @@ from mqindex.rocketmq.pipeline.survey import Survey, survey
 from mqindex.rocketmq.pipeline.unit_runs import RANGES, UnitRun, range_of
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.rebuild import rebuild
+from mqindex.several import Plan
 from tests.support.log_writer import LogMessage, LogWriter
 
 __all__ = ["SimulatedLog", "rebuild_simulated"]
@@ -108,9 +109,9 @@ class SimulatedLog:
 
     # ---- the stages
 
-    def begin(self, order: object) -> tuple[Survey, str]:
+    def begin(self, order: object) -> Plan[Survey]:
         assert self.found is not None
-        return self.found, "is not there"
+        return Plan(self.found, self.found.log_bytes, 0, "is not there")
 
     def check_room(self, item: object) -> None:
         pass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mqindex.cli.kafka import facts as facts_module
 from mqindex.cli.kafka.facts import kafka_facts
 from mqindex.cli.kafka.kinds import LOG_DIR, PARTITION
 from mqindex.engines import LocalEngine
@@ -182,15 +182,15 @@ def test_what_goes_before_it_is_opened_is_not_there(how: str, partition: Path, m
 @pytest.mark.parametrize("kind", [PARTITION, LOG_DIR])
 def test_info_goes_on_at_the_new_start(kind: str, partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
-    size_of = os.path.getsize
+    size_of = facts_module.size_of
 
-    def getsize(path: str) -> int:
+    def late(path: str) -> int:
         if not looked and path.endswith(".log"):
             looked.append(path)
             expire(partition, "renamed")
         return size_of(path)
 
-    monkeypatch.setattr(os.path, "getsize", getsize)
+    monkeypatch.setattr(facts_module, "size_of", late)
     facts = kafka_facts(kind, str(partition if kind == PARTITION else partition.parent))
     assert looked
     rows = facts["segments"] if kind == PARTITION else facts["partitions"]

@@ -93,6 +93,7 @@ def _upload(path: str, target: Place) -> Place:
 
 
 def checksum(path: str) -> int:
+    """The CRC-32C of a file of this machine."""
     crc = 0
     with open(path, "rb", buffering=0) as file:
         while block := file.read(BLOCK):
@@ -101,6 +102,7 @@ def checksum(path: str) -> int:
 
 
 def inside(place: Place, name: str) -> Place:
+    """What is below a place, by a name of several parts."""
     for part in name.split(os.sep):
         place = place / part
     return place
