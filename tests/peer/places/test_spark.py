@@ -20,6 +20,7 @@ from mqindex.files.places.place import Place, place_of
 from tests.golden.test_kafka_elsewhere import written_now
 from tests.golden.test_kafka_rebuild import options
 from tests.peer.places.servers import CREDENTIAL, Server
+from tests.support.big_log import write_big_log
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
 from tests.support.nightly import some
@@ -33,6 +34,8 @@ RETRIES = {
     "spark.speculation.multiplier": "1.2",
 }
 SPLITS = 4096  # bytes: many tasks
+LONG = 1 << 30  # bytes of a log
+GEOMETRY: Any = {"hash_slot_num": 500_000, "index_num": 500_000}  # so that it gives several index files
 
 
 def files_below(directory: Path) -> dict[str, bytes]:
@@ -85,14 +88,20 @@ def rebuilt(spark: Any, url: str | list[str], out: str, options: dict[str, Any])
     return mqindex.spark.rebuild(spark, url, out, storage_options=options, split_size=SPLITS)
 
 
-def rebuilt_disturbed(spark: Any, url: str, out: str, options: dict[str, Any]) -> Any:
+def rebuilt_disturbed(
+    spark: Any, url: str, out: str, options: dict[str, Any], split_size: int = SPLITS, **more: Any
+) -> Any:
     import mqindex.spark
 
     trace = place_of(f"{url}-trace", options)
     assert isinstance(trace, Place)
     wrong = {"read the log": kill_executor, "build the index": straggle}
     engine = Disturbed(mqindex.spark.SparkEngine(spark), wrong, trace)
-    return rocketmq.rebuild(url, out, storage_options=options, split_size=SPLITS, engine=engine)
+    return rocketmq.rebuild(url, out, storage_options=options, split_size=split_size, engine=engine, **more)
+
+
+def rebuilt_long(spark: Any, url: str, out: str, options: dict[str, Any]) -> Any:
+    return rebuilt_disturbed(spark, url, out, options, 64 << 20, **GEOMETRY)
 
 
 def optimized(spark: Any, url: str, out: str, options: dict[str, Any]) -> Any:
@@ -200,6 +209,20 @@ def test_attempts_that_do_not_count_leave_nothing(
         there = isolated_cluster.run(rebuilt_disturbed, url, f"{server.url}/{out}", server.options)
     require_same(server, out, tmp_path / "here", there)
     assert set(server.files("disturbed/basic-trace")) == {"kill_executor", "straggle"}
+
+
+@pytest.mark.nightly
+def test_attempts_that_do_not_count_leave_nothing_of_a_long_log(
+    server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path
+) -> None:
+    root, out = tmp_path / "long", "long/results/long"
+    write_big_log(root, total_bytes=LONG, queues=8, mapped_file_size=256 << 20)
+    rocketmq.rebuild(root, tmp_path / "here", **GEOMETRY)
+    url = server.upload(root, "long/long")
+    with isolated_cluster.configured(RETRIES):
+        there = isolated_cluster.run(rebuilt_long, url, f"{server.url}/{out}", server.options)
+    require_same(server, out, tmp_path / "here", there)
+    assert set(server.files("long/long-trace")) == {"kill_executor", "straggle"}
 
 
 def entries_of(spark: Any, parts: int) -> Any:
