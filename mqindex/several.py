@@ -64,10 +64,11 @@ class Plan(Generic[AnySurvey]):
 class Rebuilding:
     """How one store of a broker is rebuilt.
 
-    `apart`: refuses an order whose output is where its store has files. `begin`: refuses what else may be refused, and
-    gives the plan; a stage. `carry_out`: the work. `failed`: of what was not rebuilt.
+    `log`: its word for that. `apart`: refuses an order whose output is where its store has files. `begin`: refuses what
+    else may be refused, and gives the plan; a stage. `carry_out`: the work. `failed`: of what was not rebuilt.
     """
 
+    log: str
     apart: Callable[[Any], None]
     begin: Callable[[Any], Plan[Any]]
     carry_out: Callable[[Engine, Any, Plan[Any]], RebuildReport]
@@ -103,6 +104,17 @@ def names_of(name: str, paths: Sequence[str]) -> list[str]:
     raise ValueError(f"{name}: expected paths that differ in a name, for that of each result, got {got}")
 
 
+def rebuild_one(engine: Engine, order: Any, how: Rebuilding) -> RebuildReport:
+    """Rebuild what an `Order` says; its errors are the caller's."""
+    started = time.perf_counter()
+    engine = require_seen(engine, order.seen)
+    plan = run_one(engine, how.begin, order, "look at the files")
+    announce(engine, f"reads {plan.log_bytes:,} bytes of {how.log}, {plan.said}")
+    report = how.carry_out(engine, order, plan)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
 def rebuild_each(engine: Engine, orders: Sequence[Any], out: str, how: Rebuilding) -> RebuildReport:
     """Rebuild each of these `Order`s to its own place, one below `out`, which is made."""
     started = time.perf_counter()
@@ -128,7 +140,10 @@ def rebuild_each(engine: Engine, orders: Sequence[Any], out: str, how: Rebuildin
 
 
 def _carried_out(how: Rebuilding, engine: Engine, pair: tuple[Any, Plan[Any]]) -> RebuildReport:
-    return how.carry_out(engine, *pair)
+    started = time.perf_counter()
+    report = how.carry_out(engine, *pair)
+    report.seconds = time.perf_counter() - started
+    return report
 
 
 def _announce(engine: Engine, out: str, plans: Sequence[Plan[Any]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
@@ -13,7 +12,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import publish_all
-from mqindex.engines.tasks import announce, require_seen, run_one, scratch_for
+from mqindex.engines.tasks import scratch_for
 from mqindex.files import disk
 from mqindex.files.paths import absolute, join, one_look, parent_of
 from mqindex.files.places.place import given_path
@@ -105,10 +104,10 @@ def rebuild(
     >>> report.entries, [os.path.basename(path) for path in report.out_files]
     (1, ['00000000000000000007.index', '00000000000000000007.timeindex'])
     """
-    started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)
-    storage, place = given.get("storage_options"), absolute(given_path("out", out, given.get("storage_options")))
+    storage = given.get("storage_options")
+    place = absolute(given_path("out", out, storage))
     given_paths, alone = several.listed(directory)
     paths = [absolute(given_path("directory", each, storage)) for each in given_paths]
     if not alone:
@@ -117,17 +116,10 @@ def rebuild(
             _Begin(Order(path, options), join(place, name), overwrite) for path, name in zip(paths, names, strict=True)
         ]
         return several.rebuild_each(engine, orders, place, _HOW)
-    order = _Begin(Order(paths[0], options), place, overwrite)
-    engine = require_seen(engine, order.seen)
-    plan = run_one(engine, _begin, order, "look at the files")
-    announce(engine, f"reads {plan.log_bytes:,} bytes of log, {plan.said}")
-    report = _carry_out(engine, order, plan)
-    report.seconds = time.perf_counter() - started
-    return report
+    return several.rebuild_one(engine, _Begin(Order(paths[0], options), place, overwrite), _HOW)
 
 
 def _carry_out(engine: Engine, order: _Begin, plan: several.Plan[Survey]) -> RebuildReport:
-    started = time.perf_counter()
     found, place = plan.found, order.out
     report = start_report(RebuildReport(order.path), found)
     with scratch_for(engine, place) as (seeing, scratch):
@@ -148,7 +140,6 @@ def _carry_out(engine: Engine, order: _Begin, plan: several.Plan[Survey]) -> Reb
         missed = [segment.files for segment in segments if segment.gone]
         report.findings += gone(partition.path, partition.segments, missed)
     _fill(report, [segment for partition in recovered for segment in partition])
-    report.seconds = time.perf_counter() - started
     return report
 
 
@@ -167,7 +158,7 @@ def _begin(begin: _Begin) -> several.Plan[Survey]:
     return several.Plan(found, found.bytes, needed, f"needs about {needed:,} bytes in {parent}, where {free}")
 
 
-_HOW = several.Rebuilding(_require_apart, _begin, _carry_out, catalogue.NOT_REBUILT)
+_HOW = several.Rebuilding("log", _require_apart, _begin, _carry_out, catalogue.NOT_REBUILT)
 
 
 def _recover_all(engine: Engine, found: Survey, scratch: str) -> list[list[RecoveredSegment]]:

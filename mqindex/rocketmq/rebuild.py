@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
@@ -14,7 +13,7 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.publishing import publish_all
-from mqindex.engines.tasks import announce, require_seen, run_one, scratch_for
+from mqindex.engines.tasks import scratch_for
 from mqindex.files import disk
 from mqindex.files.paths import absolute, join, one_look, parent_of
 from mqindex.files.places.place import given_path
@@ -133,7 +132,6 @@ def rebuild(
     >>> report.ok, report.messages, report.entries, report.units
     (True, 610, 1466, 610)
     """
-    started = time.perf_counter()
     wanted = check_parts(parts)
     split_size = whole_number("split_size", split_size)
     if split_size < 4096:
@@ -148,14 +146,7 @@ def rebuild(
             for each, name in zip(options, _names(options), strict=True)
         ]
         return several.rebuild_each(engine, orders, place, _HOW)
-    order = _Order(options[0], place, overwrite, wanted, split_size)
-    with one_look(order.options.root, *order.options.commitlog):
-        engine = require_seen(engine, order.seen)
-        plan = run_one(engine, _begin, order, "look at the files")
-    announce(engine, f"reads {plan.log_bytes:,} bytes of commit log, {plan.said}")
-    report = _carry_out(engine, order, plan)
-    report.seconds = time.perf_counter() - started
-    return report
+    return several.rebuild_one(engine, _Order(options[0], place, overwrite, wanted, split_size), _HOW)
 
 
 def _names(stores: Sequence[StoreOptions]) -> list[str]:
@@ -173,7 +164,6 @@ def _names(stores: Sequence[StoreOptions]) -> list[str]:
 
 
 def _carry_out(engine: Engine, order: _Order, plan: several.Plan[Survey]) -> RebuildReport:
-    started = time.perf_counter()
     options, found = order.options, plan.found
     elsewhere, wanted = _elsewhere(found, order.parts), _built(order, found)
     report = start_report(RebuildReport(options.root), found)
@@ -219,7 +209,6 @@ def _carry_out(engine: Engine, order: _Order, plan: several.Plan[Survey]) -> Reb
     _fill(report, extracted, built)
     _fill_queues(report, queues, order.out)
     report.findings += left_out_findings(queues.left_out, options.root)
-    report.seconds = time.perf_counter() - started
     return report
 
 
@@ -278,10 +267,11 @@ def _require_apart(order: _Order) -> None:
 
 def _begin(order: _Order) -> several.Plan[Survey]:
     """Everything that may be refused is refused here, before the first byte is written; also says the space needed."""
-    stores.require_store(order.options.root)
-    _require_apart(order)
-    output_place.require_new(order.out, overwrite=order.overwrite)
-    found, needed = read_again(lambda: _look(order))
+    with one_look(order.options.root, *order.options.commitlog):
+        stores.require_store(order.options.root)
+        _require_apart(order)
+        output_place.require_new(order.out, overwrite=order.overwrite)
+        found, needed = read_again(lambda: _look(order))
     parent = parent_of(order.out)
     free = disk.check_space(parent, needed)
     more = f", and {FILE_BLOCK:,} for each queue," if "consumequeue" in _built(order, found) else ""
@@ -289,11 +279,6 @@ def _begin(order: _Order) -> several.Plan[Survey]:
 
 
 def _look(order: _Order) -> tuple[Survey, int]:
-    with one_look(order.options.root, *order.options.commitlog):
-        return _looked(order)
-
-
-def _looked(order: _Order) -> tuple[Survey, int]:
     found = survey_again(survey(order.options), None)
     require_log(found)
     built = _built(order, found)
@@ -326,7 +311,7 @@ def needed_space(found: Survey, parts: Collection[str]) -> int:
     return needed
 
 
-_HOW = several.Rebuilding(_require_apart, _begin, _carry_out, catalogue.NOT_REBUILT)
+_HOW = several.Rebuilding("commit log", _require_apart, _begin, _carry_out, catalogue.NOT_REBUILT)
 
 
 def _whole(found: Survey) -> LogRange:

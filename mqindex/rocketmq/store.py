@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
 from mqindex.files.paths import absolute, base_name, is_link, join, parent_of, scan, size_of
+from mqindex.files.places.place import Place
 from mqindex.files.rights import is_led_by_another
 from mqindex.rocketmq.kinds import COMMON_NAMES, OWN_NAMES, QUEUES, index_paths, is_left_of_store, is_part, names_in
 
@@ -47,7 +48,9 @@ def linked_directories(root: str) -> Iterator[str]:
 
 
 def _links(directory: str, depth: int) -> Iterator[str]:
-    """The links in a directory, and in those that are so many levels below it."""
+    """The links in a directory, and in those that are so many levels below it. None is elsewhere."""
+    if isinstance(directory, Place):
+        return
     with suppress(OSError), scan(directory) as entries:
         for entry in entries:
             if entry.is_symlink():

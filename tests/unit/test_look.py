@@ -37,19 +37,19 @@ ASKED = (
 def test_a_look_gives_the_same_answers_by_a_list_for_each_directory_of_the_root(
     memory: Ways, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = place_of("memory://store/root")
+    root = place_of("memory://bucket/store")
     assert isinstance(root, Place)
     for name in FILES:
-        memory.put(f"memory://store/root/{name}", b"1")
-    memory.put("memory://store/other", b"12")
+        memory.put(f"memory://bucket/store/{name}", b"1")
+    memory.put("memory://bucket/other", b"12")
     single = [_answers(root / name if name else root) for name in ASKED]
     beside = _answers(_beside(root))
     asked = _count(monkeypatch)
     with one_look(root, root / "log", "/of/this/machine"):
         assert [_answers(root / name if name else root) for name in ASKED] == single
-        assert asked == ["entries root", "tree root/queue", "tree root/log"]
+        assert asked == ["entries store", "tree store/queue", "tree store/log"]
         assert _answers(_beside(root)) == beside
-        memory.put("memory://store/root/log/2", b"1")
+        memory.put("memory://bucket/store/log/2", b"1")
         assert not _is_there(root / "log/2")
         assert (root / "log/2").stat_now().size == 1
     assert _is_there(root / "log/2")
