@@ -55,6 +55,14 @@ def histories(draw: st.DrawFn) -> tuple[int, list[tuple[Any, ...]]]:
     return 20 * draw(st.integers(1, 6)), steps
 
 
+def test_a_message_before_the_cut_of_an_empty_queue_is_put_no_more(tmp_path: Path) -> None:
+    """`ConsumeQueue.truncateDirtyLogicFiles` sets maxPhysicOffset before it looks for files (4.9.3)."""
+    with ConsumeQueue.open(tmp_path, file_size=20, writable=True) as queue:
+        queue.truncate_dirty_logic_files(1)
+        assert queue.put_units(np.array([(0, 0, 0, 0, 1, 0)], UNIT)) == (0, 1, 0)
+        assert queue.put_units(np.array([(1, 0, 0, 0, 1, 0)], UNIT)) == (1, 0, 0)
+
+
 @given(histories(), st.data())
 def test_a_queue_does_what_its_twin_does(
     tmp_path_factory: Any, history: tuple[int, list[tuple[Any, ...]]], data: st.DataObject

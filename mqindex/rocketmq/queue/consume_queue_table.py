@@ -188,9 +188,11 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
             self[name].correct_min_offset(min_phy_offset)
 
     def truncate_dirty_logic_files(self, phy_offset: int) -> None:
-        """`ConsumeQueue.truncate_dirty_logic_files` of every queue."""
+        """`ConsumeQueue.truncate_dirty_logic_files` of every queue with files: one without can be filled again."""
         for name in self.queues():
-            self[name].truncate_dirty_logic_files(phy_offset)
+            queue = self[name]
+            if queue.files:
+                queue.truncate_dirty_logic_files(phy_offset)
 
     def flush(self) -> None:
         """Bring all units of all queues to the disk."""

@@ -126,6 +126,8 @@ class QueueTail:
         gives the queue none before that (4.9.3: no queue).
         """
         if self.max_phy_offset <= phy_offset and not self._blank_end:
+            if self.first >= self.end:
+                self.max_phy_offset = phy_offset  # as the broker's, of a queue without units too
             return
         end = self.first
         for file in reversed(self._units.files):
