@@ -43,6 +43,7 @@ UNITS = {  # module -> the C units that it compiles
     "pieces": ["mqi_log_text"],
     "group_commit": ["mqi_group_commit"],
     "names": [],
+    "ragged": [],
     "owner": [],
     "log_writer": ["mqi_log_frame", "mqi_log_append", "mqi_log_encode"],
 }

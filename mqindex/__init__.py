@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mqindex import engines, errors, health, kafka, report, rocketmq
+    from mqindex.columns.columns import Columns
+    from mqindex.columns.hits import Hits
 
-__all__ = ["__version__", "engines", "errors", "health", "kafka", "kernels", "report", "rocketmq"]
+__all__ = ["Columns", "Hits", "__version__", "engines", "errors", "health", "kafka", "kernels", "report", "rocketmq"]
 
 __version__ = "0.1.0"
 
+_HOME = {"Columns": "mqindex.columns.columns", "Hits": "mqindex.columns.hits"}
 _PARTS = ("engines", "errors", "health", "kafka", "report", "rocketmq", "spark")
 
 
@@ -25,11 +28,15 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"mqindex.{name}")
+    if name in _HOME:
+        import importlib
+
+        return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'mqindex' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PARTS})
+    return sorted({*globals(), *_PARTS, *_HOME})
 
 
 def kernels() -> dict[str, str]:

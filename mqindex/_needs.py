@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Iterator
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -23,3 +25,9 @@ def needing(sentence: str, *packages: str) -> Iterator[None]:
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in packages:
             raise ImportError(sentence, name=error.name) from error
         raise ImportError(f"{' or '.join(packages)} cannot be loaded: {error}", name=error.name) from error
+
+
+def needed(package: str) -> Any:
+    """A package that a table is made for; an `ImportError` says how it is installed."""
+    with needing(f"this needs {package}: pip install {package}", package):
+        return importlib.import_module(package)

@@ -11,11 +11,14 @@ import numpy.typing as npt
 
 from mqindex._java_text import JAVA
 from mqindex._native.arrow import export_stream
+from mqindex._native.ragged import taken
+from mqindex._needs import needed
 from mqindex._words import plural
 from mqindex.columns.limits import several_names
-from mqindex.columns.ragged import Node, Ragged
+from mqindex.columns.ragged import Node, Ragged, joined_offsets
+from mqindex.errors import CapacityError
 
-Column: TypeAlias = "npt.NDArray[Any] | StringColumn | HeadersColumn"
+Column: TypeAlias = "npt.NDArray[Any] | StringColumn | HeadersColumn | MapColumn"
 
 _FORMATS = dict(zip(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"), "cCsSiIlLfg", strict=True))
 
@@ -63,6 +66,20 @@ class StringColumn(Ragged, Sequence["str | None"]):
     def _part(self, part: slice) -> StringColumn:
         rows, items, offsets = self._rows(part)
         return type(self)(self.data[items], offsets, None if self.valid is None else self.valid[rows])
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """The rows with these numbers, in this order, copied."""
+        data, offsets = np.ascontiguousarray(self.data), np.ascontiguousarray(self.offsets)
+        return type(self)(*taken(data, offsets, rows), None if self.valid is None else self.valid[rows])
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """The rows of several columns."""
+        valid = None
+        if any(part.valid is not None for part in parts):
+            valid = np.concatenate([_validity(part) for part in parts])
+        data = [part.data[part.offsets[0] : part.offsets[-1]] for part in parts]
+        return cls(np.concatenate(data), joined_offsets(parts), valid)
 
     def to_pylist(self) -> list[str | None]:
         """Every string, None where there is none."""
@@ -173,6 +190,17 @@ class HeadersColumn(Ragged):  # no Sequence: polars would require each pair to h
         i = self._number(i)
         return self[i : i + 1].to_pylist()[0]
 
+    def take(self, rows: npt.NDArray[np.int64]) -> HeadersColumn:
+        """The rows with these numbers, in this order, copied."""
+        items, offsets = self._items_of(rows)
+        return HeadersColumn(offsets, self.keys.take(items), self.values.take(items))
+
+    @classmethod
+    def concat(cls, parts: Sequence[HeadersColumn]) -> HeadersColumn:
+        """The rows of several columns."""
+        keys, values = [part.keys for part in parts], [part.values for part in parts]
+        return cls(joined_offsets(parts), StringColumn.concat(keys), BinaryColumn.concat(values))
+
     def __iter__(self) -> Iterator[list[tuple[str, bytes | None]]]:
         return iter(self.to_pylist())
 
@@ -192,17 +220,88 @@ class HeadersColumn(Ragged):  # no Sequence: polars would require each pair to h
         return f"HeadersColumn({plural(len(self), 'row')}, {plural(len(self.keys), 'header')})"
 
 
-class Columns(Mapping[str, Any]):
-    """Columns of equal length by name: ndarrays, and `StringColumn` for text. An Arrow stream of one record batch.
+class MapColumn(Ragged):
+    """A column of maps from text to text: for each row a dict, Arrow type map.
 
-    `pyarrow.table(batch)` and `polars.DataFrame(batch)` take it as it is, pandas as `pandas.DataFrame(dict(batch))` or,
-    from pandas 3 on, `pandas.DataFrame.from_arrow(batch)`.
+    Attributes
+    ----------
+    offsets : ndarray of int64, shape (n + 1,); the pairs of row i are those from `offsets[i]` to `offsets[i + 1]`.
+    keys, values : StringColumn; no row has a key twice.
+
+    Examples
+    --------
+    >>> keys = StringColumn(np.frombuffer(b"ab", np.uint8), np.array([0, 1, 2]))
+    >>> values = StringColumn(np.frombuffer(b"12", np.uint8), np.array([0, 1, 2]))
+    >>> MapColumn(np.array([0, 2, 2]), keys, values).to_pylist()
+    [{'a': '1', 'b': '2'}, {}]
+    """
+
+    __slots__ = ("keys", "values")
+
+    _row = "map"
+
+    def __init__(self, offsets: npt.NDArray[np.int64], keys: StringColumn, values: StringColumn) -> None:
+        super().__init__(offsets)
+        self.keys = keys
+        self.values = values
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            _, items, offsets = self._rows(i)
+            return MapColumn(offsets, self.keys[items], self.values[items])
+        i = self._number(i)
+        return self[i : i + 1].to_pylist()[0]
+
+    def take(self, rows: npt.NDArray[np.int64]) -> MapColumn:
+        """The rows with these numbers, in this order, copied."""
+        items, offsets = self._items_of(rows)
+        return MapColumn(offsets, self.keys.take(items), self.values.take(items))
+
+    @classmethod
+    def concat(cls, parts: Sequence[MapColumn]) -> MapColumn:
+        """The rows of several columns."""
+        keys, values = [part.keys for part in parts], [part.values for part in parts]
+        return cls(joined_offsets(parts), StringColumn.concat(keys), StringColumn.concat(values))
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return iter(self.to_pylist())
+
+    def to_pylist(self) -> list[dict[str, str]]:
+        """The map of every row."""
+        pairs = [(key or "", value or "") for key, value in zip(self.keys, self.values, strict=True)]
+        return [dict(pairs[start:stop]) for start, stop in pairwise(self.offsets.tolist())]
+
+    def _node(self, name: str) -> Node:
+        if len(self.keys) >= 2**31:
+            raise CapacityError("a map column has more pairs than Arrow's maps can have", expected=2**31 - 1)
+        pair: Node = (
+            "+s", "entries", len(self.keys), 0, (None,), (self.keys._node("key"), self.values._node("value")),
+        )  # fmt: skip
+        return ("+m", name, len(self), 0, (None, self.offsets.astype(np.int32)), (pair,))
+
+    def __repr__(self) -> str:
+        return f"MapColumn({plural(len(self), 'row')}, {plural(len(self.keys), 'pair')})"
+
+
+class Columns(Mapping[str, Any]):
+    """Columns of equal length by name: a table, or one batch of rows of it.
+
+    A column is an ndarray (times are datetime64[ms], NaT where there is none), a `StringColumn` of text, a
+    `BinaryColumn` of bytes, a `HeadersColumn` or a `MapColumn`. `len` is the number of rows; iteration gives the names.
+    It is an Arrow stream of one record batch: `pyarrow.table(batch)`, `polars.DataFrame(batch)`, DuckDB and others take
+    it as it is, without a copy.
+
+    Attributes
+    ----------
+    num_rows : int, as `len`
 
     Examples
     --------
     >>> batch = Columns({"queue_id": np.array([0, 1]), "size": np.array([200, 300], np.int32)})
-    >>> list(batch), batch.num_rows, batch["size"].tolist()
+    >>> list(batch), len(batch), batch["size"].tolist()
     (['queue_id', 'size'], 2, [200, 300])
+    >>> batch.take(batch["size"] > 250)["queue_id"].tolist(), Columns.concat([batch, batch])["queue_id"].tolist()
+    ([1], [0, 1, 0, 1])
     """
 
     __slots__ = ("_columns", "num_rows")
@@ -230,7 +329,54 @@ class Columns(Mapping[str, Any]):
         return iter(self._columns)
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return self.num_rows
+
+    def select(self, names: Iterable[str]) -> Columns:
+        """Some of the columns, in this order."""
+        return Columns.of_length({name: self._columns[name] for name in names}, self.num_rows)
+
+    def take(self, rows: npt.ArrayLike) -> Columns:
+        """Some of the rows, copied.
+
+        Parameters
+        ----------
+        rows : bool[n], True for those to take, or int64[m], their numbers in the order wanted
+        """
+        wanted = np.asarray(rows)
+        if wanted.dtype == np.bool_:
+            if len(wanted) != self.num_rows:
+                raise ValueError(f"rows: expected {plural(self.num_rows, 'bool')}, got {len(wanted)}")
+            wanted = np.flatnonzero(wanted)
+        numbers = wanted.astype(np.int64, casting="same_kind") if wanted.size else np.empty(0, np.int64)
+        made: dict[str, Column] = {
+            name: column[numbers] if isinstance(column, np.ndarray) else column.take(numbers)
+            for name, column in self._columns.items()
+        }
+        return Columns.of_length(made, len(numbers))
+
+    @staticmethod
+    def concat(parts: Sequence[Columns]) -> Columns:
+        """The rows of all parts, which have the same columns; one part at least."""
+        if len(parts) == 1:
+            return parts[0]
+        made: dict[str, Column] = {}
+        for name, first in parts[0]._columns.items():
+            columns: Any = [part._columns[name] for part in parts]
+            made[name] = np.concatenate(columns) if isinstance(first, np.ndarray) else type(first).concat(columns)
+        return Columns.of_length(made, sum(part.num_rows for part in parts))
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table`; needs pyarrow."""
+        return needed("pyarrow").table(self)
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame`; needs pandas and pyarrow. Text has pandas' str type, bytes and lists are objects."""
+        needed("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A `polars.DataFrame`; needs polars."""
+        return needed("polars").DataFrame(self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """One Arrow record batch."""
@@ -239,10 +385,7 @@ class Columns(Mapping[str, Any]):
 
     def __array__(self, dtype: object = None, copy: object = None) -> npt.NDArray[Any]:
         """Always a TypeError: `pandas.DataFrame(batch)` calls this, and would take the columns' names for rows."""
-        raise TypeError(
-            "columns are no array: take one, batch[name]; for pandas, pandas.DataFrame.from_arrow(batch) or "
-            "pandas.DataFrame(dict(batch))"
-        )
+        raise TypeError("columns are no array: take one, batch[name]; for pandas, batch.to_pandas()")
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(self._columns)}; {plural(self.num_rows, 'row')})"
@@ -267,9 +410,29 @@ def chosen_columns(names: Iterable[str], known: Collection[str]) -> tuple[str, .
 
 
 def _node(name: str, column: Column) -> Node:
-    if isinstance(column, (StringColumn, HeadersColumn)):
+    if not isinstance(column, np.ndarray):
         return column._node(name)
+    if column.dtype.kind == "M":
+        return _time_node(name, column)
     if column.dtype == np.bool_:
         return ("b", name, len(column), 0, (None, np.packbits(column, bitorder="little")), ())
     native = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
     return (_FORMATS[native.dtype.str[1:]], name, len(column), 0, (None, native), ())
+
+
+def _time_node(name: str, column: npt.NDArray[Any]) -> Node:
+    stamps = np.ascontiguousarray(column.astype("M8[ms]", copy=False)).view(np.int64)
+    absent = np.isnat(column)
+    nulls = int(np.count_nonzero(absent))
+    return (
+        "tsm:UTC",
+        name,
+        len(stamps),
+        nulls,
+        (np.packbits(~absent, bitorder="little") if nulls else None, stamps),
+        (),
+    )
+
+
+def _validity(column: StringColumn) -> npt.NDArray[np.bool_]:
+    return np.ones(len(column), np.bool_) if column.valid is None else column.valid

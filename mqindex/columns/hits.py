@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._needs import needed
 from mqindex.columns.ragged import Node, Ragged
 
 
@@ -54,6 +55,19 @@ class Hits(Ragged, Sequence[npt.NDArray[np.int64]]):
         """The hits of each key as a list of int."""
         values, bounds = self.values.tolist(), self.offsets.tolist()
         return [values[start:stop] for start, stop in pairwise(bounds)]
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Array` of lists; needs pyarrow."""
+        return needed("pyarrow").array(self)
+
+    def to_pandas(self) -> Any:
+        """A `pandas.Series` of arrays; needs pandas and pyarrow."""
+        needed("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A `polars.Series` of lists; needs polars."""
+        return needed("polars").Series(self)
 
     def _node(self, name: str) -> Node:
         large, offsets = self._arrow_offsets(len(self.values))

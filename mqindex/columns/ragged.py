@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -49,7 +50,20 @@ class Ragged:
         bounds = self.offsets[start : max(start, stop) + 1]
         return slice(start, stop), slice(int(bounds[0]), int(bounds[-1])), bounds - bounds[0]
 
+    def _items_of(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The numbers of the items of some rows, and the offsets of these rows."""
+        starts, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1]), offsets
+
     def _arrow_offsets(self, items: int) -> tuple[bool, npt.NDArray[Any]]:
         """Whether the Arrow type must be the large one, and the offsets in that type."""
         large = items > _INT32_MAX
         return large, np.ascontiguousarray(self.offsets) if large else self.offsets.astype(np.int32)
+
+
+def joined_offsets(parts: Sequence[Ragged]) -> npt.NDArray[np.int64]:
+    """The offsets of the rows of several columns, one after the other."""
+    starts = np.cumsum([0, *(int(part.offsets[-1] - part.offsets[0]) for part in parts)])
+    shifted = (part.offsets[:-1] - part.offsets[0] + start for part, start in zip(parts, starts, strict=False))
+    return np.concatenate([*shifted, starts[-1:]])

@@ -24,7 +24,18 @@ PARTITION_OPTIONS = "kafka_version=None, index_interval_bytes=None, max_index_si
 MAX = 2**63 - 1
 
 EXPORTS = {
-    "mqindex": {"__version__", "engines", "errors", "health", "kafka", "kernels", "report", "rocketmq"},
+    "mqindex": {
+        "Columns",
+        "Hits",
+        "__version__",
+        "engines",
+        "errors",
+        "health",
+        "kafka",
+        "kernels",
+        "report",
+        "rocketmq",
+    },
     "mqindex.engines": {"Engine", "LocalEngine", "OnProgress", "Progress"},
     "mqindex.report": {
         "Catalogue",
