@@ -30,11 +30,13 @@ LEVELS = {
     "report": 3,
     "several": 3,
     "undo": 3,
+    "zones": 3,
     "wording": 3,
     "rocketmq": 4,
     "kafka": 4,
     "html": 5,
     "spark": 5,
+    "tables": 5,
     "cli": 6,
     "__main__": 6,
 }
@@ -54,6 +56,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"optimize", "rebuild", "repair", "report", "verify"},
         {"dispatch"},
         {"serving"},
+        {"scanning"},
     ],
     "kafka": [
         {"brokers", "catalogue", "kinds", "layout", "options", "settings"},
@@ -65,11 +68,16 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"building"},
         {"health", "mending", "optimized_file"},
         {"verify", "rebuild", "repair", "report"},
+        {"internal", "scanning"},
     ],
     "spark": [
         {"geometry_named", "jobs", "missing_files", "noise", "options", "parcels", "rows", "session"} | {"store_paths"},
         {"engine"},
         {"build", "functions", "sources"},
+    ],
+    "zones": [
+        {"zone_map"},
+        {"cache"},
     ],
     "wording": [
         {"text"},

@@ -1,0 +1,134 @@
+"""Zone maps of files, kept in a directory between runs; what does not fit its file there is as if it were not."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import struct
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from mqindex._native.crc import crc32
+from mqindex.errors import MQIndexError
+from mqindex.files import disk
+from mqindex.files.paths import real_path, status_of
+from mqindex.files.places.place import Place
+from mqindex.files.reading.regular import reading
+from mqindex.zones.zone_map import ZONE, ZoneMap
+
+Cache = str | os.PathLike[str] | bool | None
+
+_MAGIC: Final = b"MQZONES1"
+_HEAD: Final = struct.Struct("<8s32s32sqqqq")  # magic, version of the file, mark of its end, base, end, zones, topics
+_MOST: Final = 1 << 30  # bytes: a log file of many TiB has less
+MARK_BYTES: Final = 256
+"""Of what comes before the end: a log that goes on has them still."""
+
+
+class FileIdentity(NamedTuple):
+    """Which file it is, and which version of it. A file that is written to has another version each time."""
+
+    name: bytes
+    version: bytes
+
+
+def identity_of(path: str) -> FileIdentity:
+    """What binds a zone map to its file: of this machine device, inode, length and times; elsewhere its version."""
+    if isinstance(path, Place):
+        return FileIdentity(_digest(str(path)), _digest(repr(tuple(path.pinned()))))
+    found = status_of(path)
+    return FileIdentity(
+        _digest(f"{real_path(path)}\0{found.st_dev}\0{found.st_ino}"),
+        _digest(f"{found.st_size}\0{found.st_mtime_ns}\0{found.st_ctime_ns}"),
+    )
+
+
+def mark_of(window: Any) -> bytes:
+    """The mark of the bytes before a map's end."""
+    return hashlib.blake2b(bytes(window), digest_size=32).digest()
+
+
+class ZoneCache:
+    """Zone maps by file. A directory that cannot be read or written keeps none, and nothing is said of it.
+
+    Who can write there decides what a scan skips: files of others, and those that others may write, are not read.
+    """
+
+    def __init__(self, directory: str | None) -> None:
+        self._directory = directory
+
+    @classmethod
+    def of(cls, cache: Cache) -> ZoneCache:
+        """`cache`: a directory; None: the user's own; False: nothing is kept."""
+        if cache is None:
+            home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+            return cls(os.path.join(home, "mqindex", "zones") if os.path.isabs(home) else None)
+        if cache is False:
+            return cls(None)
+        if cache is True or not isinstance(cache, (str, os.PathLike)):
+            raise TypeError(f"cache: expected a directory, None or False, got {cache!r}")
+        return cls(os.path.abspath(os.fspath(cache)))
+
+    def load(self, identity: FileIdentity, base: int) -> tuple[ZoneMap, bool, bytes] | None:
+        """The map of a file, whether it is of just this version, and the mark of its end; None: there is none."""
+        if self._directory is None:
+            return None
+        try:
+            with reading(self._path(identity)) as file:
+                found = os.fstat(file.fileno())
+                if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                    return None
+                data = file.read(_MOST)
+        except (OSError, MQIndexError):
+            return None
+        return _decoded(data, identity, base)
+
+    def store(self, identity: FileIdentity, base: int, zones: ZoneMap, mark: bytes) -> None:
+        """Keep a map, in place of an older one."""
+        if self._directory is None:
+            return
+        head = _HEAD.pack(_MAGIC, identity.version, mark, base, zones.end, len(zones.zones), len(zones.topics))
+        data = head + zones.zones.tobytes() + zones.topics.astype("<i4").tobytes()
+        scratch = ""
+        try:
+            disk.make_directories(self._directory)
+            scratch = disk.temporary(self._directory, "zones")
+            disk.write_new(scratch, data + struct.pack("<I", crc32(data)))
+            disk.rename(scratch, self._path(identity))
+        except OSError:  # a full disk, a home that cannot be written: the next run reads the log again
+            if scratch:
+                with suppress(OSError):
+                    disk.remove(scratch)
+
+    def _path(self, identity: FileIdentity) -> str:
+        assert self._directory is not None
+        return os.path.join(self._directory, identity.name.hex())
+
+
+def _decoded(data: bytes, identity: FileIdentity, base: int) -> tuple[ZoneMap, bool, bytes] | None:
+    """Any bytes: what is no map of this file, whole and in order, is none."""
+    if len(data) < _HEAD.size + 4:
+        return None
+    magic, version, mark, at, end, count, topics = _HEAD.unpack_from(data)
+    size = _HEAD.size + count * ZONE.itemsize + 4 * topics + 4
+    if magic != _MAGIC or at != base or count < 0 or topics < 0 or len(data) != size:
+        return None
+    if struct.unpack_from("<I", data, size - 4)[0] != crc32(memoryview(data)[: size - 4]):
+        return None
+    zones = np.frombuffer(data, ZONE, count, _HEAD.size)
+    made = ZoneMap(zones, np.frombuffer(data, "<i4", topics, _HEAD.size + count * ZONE.itemsize), end)
+    ordered = (
+        np.all(zones["start"] < zones["stop"])
+        and np.all(zones["stop"][:-1] <= zones["start"][1:])
+        and (not count or (base <= zones["start"][0] and zones["stop"][-1] <= end))
+        and np.all(zones["topics"] >= 0)
+        and int(zones["topics"].sum()) == topics
+    )
+    return (made, version == identity.version, mark) if ordered else None
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=32).digest()
