@@ -2,7 +2,7 @@
 
 Reference version 4.4.0; the formats are those of every version from 0.11 on. `rebuild` writes the files that the
 broker's own recovery writes. The topic's `index.interval.bytes` is in no file of a partition: where it is not given,
-intact indexes show about what it is.
+the cluster's metadata log in the same log dir says how it is set, or intact indexes show about what it is.
 
 The examples are of a partition without its time indexes. The broker makes empty ones, says nothing, and then finds no
 record by time; after `repair` it finds them again.

@@ -25,12 +25,14 @@ COMMITS = {
     "größe": [(5, 2, "x" * 300)],
     "forgotten": [(6, 0, "x")],
 }
-TOPIC, OTHER = "orders", "paid"
+TOPIC, OTHER, PLAIN = "orders", "paid", "plain"
+INTERVALS = {TOPIC: 700, OTHER: 2000, PLAIN: None}
 
 
 @pytest.fixture
 def broker(version: str, tmp_path: Path) -> Iterator[Broker]:
-    broker = Broker(version, tmp_path, {"offsets.topic.num.partitions": 3})
+    snapshots = {"metadata.log.max.record.bytes.between.snapshots": 1500}  # so that there are some
+    broker = Broker(version, tmp_path, {"offsets.topic.num.partitions": 3, **snapshots})
     try:
         broker.launch()
         broker.client.wait_until_ready()
@@ -43,13 +45,15 @@ def broker(version: str, tmp_path: Path) -> Iterator[Broker]:
 
 
 def test_commits_transactions_and_markers_are_what_the_broker_says(
-    broker: Broker, proven: Callable[[str], None]
+    broker: Broker, tmp_path: Path, proven: Callable[[str], None]
 ) -> None:
     client = broker.client
-    for topic in (TOPIC, OTHER):
-        client.create_topic(topic, {"retention.ms": -1})
-        client.create_producer("plain", "none", "plain")
-        client.send("plain", topic, [Outgoing(FIRST_TIME, b"k", b"v")] * 50)
+    client.create_producer("plain", "none", "plain")
+    for topic, interval in INTERVALS.items():
+        how = {} if interval is None else {"index.interval.bytes": interval}
+        client.create_topic(topic, {"retention.ms": -1, **how})
+        for _ in range(50):
+            client.send("plain", topic, [Outgoing(FIRST_TIME, b"k", b"v" * 100)] * 5)
     client.create_producer("paying", "none", "transactional")
     for commit in (True, False, True):
         client.begin("paying")
@@ -85,6 +89,15 @@ def test_commits_transactions_and_markers_are_what_the_broker_says(
     metadata = rows(kafka.decode_metadata(records) for records in of(broker, "__cluster_metadata"))
     assert {TOPIC, OTHER} <= {row["topic"] for row in metadata if row["kind"] == "Topic"}
     assert not [row for row in metadata if row["kind"] in ("unreadable", "other")]
+    snapshots = broker.log_dir.glob("__cluster_metadata-0/*.checkpoint")
+    assert max(int(path.name[:20]) for path in snapshots) > 0
+    report = kafka.rebuild(broker.log_dir, tmp_path / "out")
+    assert "2 partitions: the topic's, by the metadata log" in report.settings["index_interval_bytes"].source
+    for topic in INTERVALS:
+        for path in broker.partition(topic).glob("*.index"):
+            assert (tmp_path / "out" / path.parent.name / path.name).read_bytes() == path.read_bytes()
+        assert (broker.partition(topic) / f"{0:020d}.index").stat().st_size
+    proven("a rebuild of a log dir gives each topic its own index.interval.bytes, by the metadata log and its snapshot")
     proven(f"{len(offsets)} commits of a group over time, as listConsumerGroupOffsets; transactions; markers; metadata")
 
 
