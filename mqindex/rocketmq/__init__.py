@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.rebuild import rebuild
     from mqindex.rocketmq.repair import repair, undo_repair
     from mqindex.rocketmq.report import report
+    from mqindex.rocketmq.scanning.scan import Scan, scan
     from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus
     from mqindex.rocketmq.serving.message_store import MessageStore
     from mqindex.rocketmq.serving.query_message import QueryMessageResult
@@ -123,6 +124,7 @@ _HOME = {
     "PutMessagesResult": "mqindex.rocketmq.serving.store_writer",
     "QueryMessageResult": "mqindex.rocketmq.serving.query_message",
     "QueryOffsetResult": "mqindex.rocketmq.index.index_service",
+    "Scan": "mqindex.rocketmq.scanning.scan",
     "StoreHealth": "mqindex.rocketmq.health.store_health",
     "TopicConfig": "mqindex.rocketmq.metadata.topic_configs",
     "follow": "mqindex.rocketmq.dispatch.follow",
@@ -133,6 +135,7 @@ _HOME = {
     "rebuild": "mqindex.rocketmq.rebuild",
     "repair": "mqindex.rocketmq.repair",
     "report": "mqindex.rocketmq.report",
+    "scan": "mqindex.rocketmq.scanning.scan",
     "tag_hash": "mqindex.rocketmq.queue.queue_units",
     "undo_repair": "mqindex.rocketmq.repair",
     "verify": "mqindex.rocketmq.verify",
@@ -159,6 +162,7 @@ __all__ = [
     "PutMessagesResult",
     "QueryMessageResult",
     "QueryOffsetResult",
+    "Scan",
     "StoreHealth",
     "TopicConfig",
     "follow",
@@ -169,6 +173,7 @@ __all__ = [
     "rebuild",
     "repair",
     "report",
+    "scan",
     "tag_hash",
     "undo_repair",
     "verify",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+_T = TypeVar("_T")
 _NOWHERE: tuple[int, int, Buffer | None, str, float] = 0, 0, None, "", 0.0
 
 
@@ -405,15 +406,25 @@ class CommitLog(Closable):
     def _scan(self, start: int, stop: int, columns: tuple[str, ...], check_crc: bool) -> Iterator[Columns]:
         if self._appender is not None:
             stop = min(stop, self.max_phy_offset)
+        return self.over_files(
+            start, stop,
+            lambda file, last: scan_file(
+                file, start, stop, columns, check_crc=check_crc, last=last, looking=self._require_open,
+                damaged=self.record, known=self._good,
+            ),
+        )  # fmt: skip
+
+    def over_files(self, start: int, stop: int, read: Callable[[LogFile, bool], Iterator[_T]]) -> Iterator[_T]:
+        """Internal: what `read(file, last)` gives of each file with phy offsets in [start, stop).
+
+        `last`: it is the last one of the log. Files that a broker has deleted meanwhile are in `expired`.
+        """
         last = self._last_file(stop)
         for number, file in enumerate(self.files[: last + 1]):
             if file.start < stop and start < file.stop:
                 self._require_open()
                 try:
-                    yield from scan_file(
-                        file, start, stop, columns, check_crc=check_crc, last=number == last,
-                        looking=self._require_open, damaged=self._record, known=self._good,
-                    )  # fmt: skip
+                    yield from read(file, number == last)
                 except FileNotFoundError:
                     if number == last or not self._has_expired(number):
                         raise
@@ -426,7 +437,8 @@ class CommitLog(Closable):
             self.expired.append(self.files[number])
         return True
 
-    def _record(self, stretch: Damage) -> None:
+    def record(self, stretch: Damage) -> None:
+        """Internal: remember what a scan could not read."""
         if stretch not in self.damage:
             self.damage.append(stretch)
 

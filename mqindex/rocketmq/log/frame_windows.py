@@ -52,10 +52,11 @@ class FrameWindows(Generic[AnyKernel]):
         self._log, self._start, self._stop, self._make = log, file_start, stop, make
         self.end = at
         self.fault: Fault | None = None
+        self.window: Buffer = b""  # the last one
 
     def __iter__(self) -> Iterator[AnyKernel]:
         for window, limit in (opened := _Windows(self._log, self._start, self.end, self._stop)):
-            kernel = self._make(window, self.end, limit)
+            self.window, kernel = window, self._make(window, self.end, limit)
             yield kernel
             self.end = opened.at = kernel.end
             doubtful = kernel.fault[0] if kernel.fault is not None else kernel.blank

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mqindex._native.log_columns import ColumnScanner, columns_at
 from mqindex.columns.columns import BinaryColumn, Columns, StringColumn, chosen_columns
 
-_BULKY = ("body", "properties")
+BULKY_COLUMNS: Final = frozenset(("body", "properties"))
 _MAX_BATCH_BYTES = 64 << 20  # of frames, where bodies or properties are copied
 _MAX_BATCH_ROWS = 65536
 
@@ -35,7 +35,7 @@ DEFAULT_COLUMNS: Final = (
     "store_host",
     "msg_id",
 )
-COLUMNS: Final = (*DEFAULT_COLUMNS, *_BULKY)
+COLUMNS: Final = (*DEFAULT_COLUMNS, "body", "properties")
 
 
 def require_columns(names: Iterable[str] | None) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def column_scanner(
 
     Batches are smaller where bodies would make them too large.
     """
-    most = _MAX_BATCH_BYTES if any(name in _BULKY for name in names) else 2**63 - 1
+    most = _MAX_BATCH_BYTES if not BULKY_COLUMNS.isdisjoint(names) else 2**63 - 1
     return ColumnScanner(
         buf, file_start, start, stop, names, check_crc=check_crc, max_frames=_MAX_BATCH_ROWS, max_bytes=most
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mqindex._native.log_columns import ColumnScanner
 from mqindex._native.log_extract import Extractor
@@ -18,6 +18,9 @@ from mqindex.rocketmq.log.frame_windows import FrameWindows, find_in
 from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _LOOK_BACK = 16 << 20  # more than a message may have: 4 MiB and 64 KiB by default
 
@@ -41,36 +44,64 @@ def scan_file(
         phy offset in the last file up to which every record is known to be good.
     """
     with file.open() as mapped:
-        stop, data_stop = min(stop, file.stop), file.start + min(data_end(file.path), file.size)
-        if start <= file.start:
-            at = file.start
-        elif last and known < start:  # does the log end before? Then what is there is of an earlier life
-            at = walked(mapped, file.start, max(known, file.start), start, check_crc=True)[0].end
-        else:
-            at = first_frame(mapped, file.start, start, min(stop, data_stop))
-        make = partial(_scanner, file.start, columns, check_crc or last)
-        while at >= 0:
-            frames = FrameWindows(mapped, file.start, at, stop, make)
-            for scanner in frames:
-                while True:
-                    looking()
-                    require_whole(file, mapped)
-                    made = next(scanner, None)
-                    if made is None:
-                        break
-                    yield as_columns(*made)
-            if frames.fault is None:
-                return
-            if last:  # the log's end, behind which no broker reads
-                behind = frames_behind(mapped, file.path, file.start, frames.fault[0], file.stop)
-                if behind is not None:
-                    damaged(behind)
-                return
-            one = damage_of(frames.fault, mapped, file.path, file.start, file.stop, data_stop)
-            damaged(one)
-            at = one.stop
-            if at >= stop:
-                return
+        at = first_at(file, mapped, start, stop, last=last, known=known)
+        parts = scan_parts(
+            file, mapped, at, stop, columns, check_crc=check_crc, last=last, looking=looking, damaged=damaged
+        )
+        yield from (batch for _, batch in parts)
+
+
+def first_at(file: LogFile, mapped: MappedFile, start: int, stop: int, *, last: bool, known: int = 0) -> int:
+    """The phy offset of the first message that begins at `start` or later; -1: none does, before `stop`."""
+    if start <= file.start:
+        return file.start
+    if last and known < start:  # does the log end before? Then what is there is of an earlier life
+        return walked(mapped, file.start, max(known, file.start), start, check_crc=True)[0].end
+    data_stop = file.start + min(data_end(file.path), file.size)
+    return first_frame(mapped, file.start, start, min(stop, file.stop, data_stop))
+
+
+def scan_parts(
+    file: LogFile,
+    mapped: MappedFile,
+    at: int,
+    stop: int,
+    columns: tuple[str, ...],
+    *,
+    check_crc: bool,
+    last: bool,
+    looking: Callable[[], None],
+    damaged: Callable[[Damage], None],
+    behind: bool = True,
+) -> Iterator[tuple[Buffer, Columns]]:
+    """The same from `at` on, where a message begins (-1: there is none), each with a buffer that has its frames.
+
+    The buffer is good until the next batch is asked for. behind : False: do not look for frames behind the log's end.
+    """
+    stop = min(stop, file.stop)
+    while at >= 0:
+        frames = FrameWindows(mapped, file.start, at, stop, partial(_scanner, file.start, columns, check_crc or last))
+        for scanner in frames:
+            while True:
+                looking()
+                require_whole(file, mapped)
+                made = next(scanner, None)
+                if made is None:
+                    break
+                yield frames.window, as_columns(*made)
+        if frames.fault is None:
+            return
+        if last:  # the log's end, behind which no broker reads
+            stale = frames_behind(mapped, file.path, file.start, frames.fault[0], file.stop) if behind else None
+            if stale is not None:
+                damaged(stale)
+            return
+        data_stop = file.start + min(data_end(file.path), file.size)
+        one = damage_of(frames.fault, mapped, file.path, file.start, file.stop, data_stop)
+        damaged(one)
+        at = one.stop
+        if at >= stop:
+            return
 
 
 def _scanner(

@@ -1,0 +1,91 @@
+"""The zone map of each file of a commit log: taken from a cache, or gathered by one pass over the frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mqindex.columns.columns import Columns
+from mqindex.columns.texts import text_hashes
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.rocketmq.log.damage import Damage
+from mqindex.rocketmq.log.log_files import LogFile
+from mqindex.rocketmq.log.log_scan import scan_parts
+from mqindex.zones.cache import MARK_BYTES, FileIdentity, ZoneCache, identity_of, mark_of
+from mqindex.zones.zone_map import Entries, ZoneGatherer, ZoneMap
+
+_GATHERED = ("phy_offset", "size", "store_timestamp", "topic")
+
+
+class LogZones:
+    """Zone maps of a log's files. A file that is damaged is read each time: what a scan leaves out is said each time.
+
+    cache : where maps are kept. looking : called before each batch of a pass. read : gets the bytes that were walked.
+    damaged : gets what a pass could not read.
+    """
+
+    def __init__(
+        self,
+        cache: ZoneCache,
+        *,
+        looking: Callable[[], None],
+        read: Callable[[int], None],
+        damaged: Callable[[Damage], None],
+    ) -> None:
+        self._cache = cache
+        self._looking = looking
+        self._read = read
+        self._damaged = damaged
+
+    def of(self, file: LogFile, mapped: MappedFile, *, last: bool) -> ZoneMap:
+        """The map of all messages of a file; `last`: a broker may be writing it, so what is new is read."""
+        identity = identity_of(file.path)
+        known = self._known(file, mapped, identity, last=last)
+        if known is not None and known.end >= file.stop:
+            return known
+        if known is None:
+            known = ZoneMap.empty(file.start)
+        found, damage = self._gathered(file, mapped, known, last=last)
+        if not damage and (found.end > known.end or not len(known.zones)):
+            self._cache.store(identity, file.start, found, self._mark(mapped, file, found.end))
+        return found
+
+    def _known(self, file: LogFile, mapped: MappedFile, identity: FileIdentity, *, last: bool) -> ZoneMap | None:
+        """What the cache has of this file: all of the same version, of one that is written to what is still there."""
+        kept = self._cache.load(identity, file.start)
+        if kept is None:
+            return None
+        zones, same, mark = kept
+        if zones.end > file.stop or not (same or last):
+            return None
+        return zones if same or mark == self._mark(mapped, file, zones.end) else None
+
+    def _mark(self, mapped: MappedFile, file: LogFile, end: int) -> bytes:
+        stop = min(end - file.start, mapped.size)
+        start = max(stop - MARK_BYTES, 0)
+        with memoryview(mapped.window(start, stop)) as window:
+            return mark_of(window[start:stop])
+
+    def _gathered(self, file: LogFile, mapped: MappedFile, known: ZoneMap, *, last: bool) -> tuple[ZoneMap, bool]:
+        """The map with what comes after `known`, and whether there is damage."""
+        gatherer, met = ZoneGatherer(known, base=file.start), list[Damage]()
+        end = known.end
+        parts = scan_parts(
+            file, mapped, known.end, file.stop, _GATHERED, check_crc=False, last=last,
+            looking=self._looking, damaged=met.append, behind=known.end == file.start,
+        )  # fmt: skip
+        for _, batch in parts:
+            gatherer.add(_entries(batch))
+            sizes = batch["size"]
+            self._read(int(sizes.sum(dtype=np.int64)))
+            end = int(batch["phy_offset"][-1]) + int(sizes[-1])
+        for one in met:
+            self._damaged(one)
+        return gatherer.map(end if last else file.stop), bool(met)
+
+
+def _entries(batch: Columns) -> Entries:
+    starts, times = batch["phy_offset"], batch["store_timestamp"]
+    rows = np.ones(len(batch), np.int64)
+    return Entries(starts, starts + batch["size"], rows, times, times, starts, starts, text_hashes(batch["topic"]))

@@ -1,0 +1,271 @@
+"""`scan`: the messages of a log that match, as typed columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.log_columns import columns_at
+from mqindex._native.numbers import whole_number
+from mqindex._options import with_options_of
+from mqindex.columns.columns import Column, Columns, chosen_columns
+from mqindex.columns.numbers import Time
+from mqindex.errors import BadMagicError, FormatError, require_switch
+from mqindex.files import disk
+from mqindex.files.closable import Closable
+from mqindex.files.paths import absolute, base_name, parent_of
+from mqindex.files.places.place import given_path
+from mqindex.rocketmq.kinds import kind_of_directory
+from mqindex.rocketmq.log.body_column import decompressed_bodies
+from mqindex.rocketmq.log.commit_log import CommitLog
+from mqindex.rocketmq.log.damage import Damage
+from mqindex.rocketmq.log.log_columns import BULKY_COLUMNS, COLUMNS, as_columns, no_messages
+from mqindex.rocketmq.log.log_files import LogFile
+from mqindex.rocketmq.log.log_scan import first_at, scan_parts
+from mqindex.rocketmq.log.property_map import property_map
+from mqindex.rocketmq.options import StoreArguments, store_options
+from mqindex.rocketmq.scanning.log_zones import LogZones
+from mqindex.rocketmq.scanning.message_filter import MessageFilter
+from mqindex.rocketmq.serving.opening import open_log, require_a_part
+from mqindex.zones.cache import Cache, ZoneCache
+from mqindex.zones.zone_map import ZoneMap
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from mqindex.files.reading.mapped_file import MappedFile
+
+_TIMES: Final = ("store_timestamp", "born_timestamp")
+_PLACES: Final = ("phy_offset", "size")
+_BATCH_BYTES: Final = 4 << 20  # of the frames of one batch with bodies
+
+
+@with_options_of(store_options)
+def scan(
+    store: str | os.PathLike[str],
+    *,
+    topic: str | Iterable[str] | None = None,
+    queue_id: int | Iterable[int] | None = None,
+    begin: Time | None = None,
+    end: Time | None = None,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    keys: str | Iterable[str] | None = None,
+    tags: str | None = None,
+    columns: Iterable[str] | None = None,
+    decompress: bool = True,
+    cache: Cache = None,
+    **given: Unpack[StoreArguments],
+) -> Scan:
+    """The messages of a store's log that match all that is given, in the log's order.
+
+    The log alone decides what matches: queues and index files, which may lack messages, are not asked. Where a period
+    or a topic is given, the first scan reads the heads of all messages once, and keeps the least and greatest time and
+    the topics of each quarter of a MiB in `cache`; later scans read what can match.
+
+    Parameters
+    ----------
+    store : path or URL of a store, of the directory of a commit log, or of one of its files
+    topic : str, or several
+    queue_id : int, or several
+    begin, end : ms since the epoch, an aware datetime or a datetime64, of the store timestamp: begin <= t < end
+    start_offset, end_offset : int, phy offsets at which messages begin
+    keys : str, or several: messages that have one of them as unique key, among their KEYS, or as "T#" and their tags
+    tags : an expression like `TagA || TagB`, compared as strings
+    columns : names; None: all: topic, queue_id int32, queue_offset, phy_offset int64, size int32, store_timestamp,
+        born_timestamp datetime64[ms] (UTC), tags, keys, uniq_key (null where there is none), sys_flag, flag, body_crc,
+        reconsume_times int32, prepared_transaction_offset int64, born_host, store_host, msg_id, body (bytes),
+        properties (a map)
+    decompress : bool; False: bodies as stored
+    cache : a directory; None: `mqindex/zones` in the user's cache directory; False: nothing is kept
+    config, commitlog, broker_version, storage_options : store options
+
+    Returns
+    -------
+    Scan : an iterator of `Columns`
+
+    Raises
+    ------
+    ValueError, TypeError : a column that does not exist, an argument of another kind
+    FileNotFoundError, BadMagicError : there is no log
+    ImportError : a body of LZ4 or ZSTD needs the extra `codecs`
+
+    Examples
+    --------
+    >>> with scan("store", topic="LostTopic", keys=["ORD59361344"], columns=["phy_offset", "tags", "body"]) as messages:
+    ...     for batch in messages:
+    ...         print(len(batch), batch["phy_offset"].tolist(), batch["tags"].to_pylist())
+    1 [666] ['polygenelubricants']
+    """
+    chosen = COLUMNS if columns is None else chosen_columns(columns, COLUMNS)
+    require_switch("decompress", decompress)
+    wanted = MessageFilter.of(topic, queue_id, begin, end, keys, tags)
+    start = 0 if start_offset is None else whole_number("start_offset", start_offset)
+    stop = 2**63 - 1 if end_offset is None else whole_number("end_offset", end_offset)
+    log, first, last = _opened(given_path("store", store, given.get("storage_options")), given)
+    return Scan(log, wanted, max(start, first), min(stop, last), chosen, decompress, ZoneCache.of(cache))
+
+
+class Scan(Closable):
+    """The answer of `scan`: an iterator of `Columns`, and a context manager. For one thread.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    bytes_read, files_read : int, so far: bytes of the frames that were walked, files of the log that were opened
+    damage : list of what was left out so far, each with its sentence as str: stretches of the log, and bodies that do
+        not decompress, which are null
+
+    Notes
+    -----
+    What is appended while it is read is among the answer as far as the last file had it when it was come to. Files
+    that a broker deletes meanwhile are left out, and are in `expired`.
+    """
+
+    _thing = "scan"
+    _path_attribute = "path"
+
+    def __init__(
+        self,
+        log: CommitLog,
+        wanted: MessageFilter,
+        start: int,
+        stop: int,
+        columns: tuple[str, ...],
+        decompress: bool,
+        cache: ZoneCache,
+    ) -> None:
+        self.columns = columns
+        self.bytes_read = self.files_read = 0
+        self.damage: list[Damage | FormatError] = []
+        self._log, self._wanted, self._start, self._stop, self._decompress = log, wanted, start, stop, decompress
+        self._zones = LogZones(cache, looking=self._require_open, read=self._count, damaged=self.damage.append)
+        self._is_bulky = not BULKY_COLUMNS.isdisjoint(columns)
+        more = ("sys_flag",) if decompress and "body" in columns else ()
+        self._taken = tuple(dict.fromkeys((*columns, *more)))
+        self._batches = self._log.over_files(start, stop, self._of_file)
+
+    @property
+    def path(self) -> str | None:
+        """Where the log's first file is."""
+        return self._log.files[0].path if self._log.files else None
+
+    @property
+    def expired(self) -> list[LogFile]:
+        """The oldest files, where a broker deleted them before the scan came to them."""
+        return self._log.expired
+
+    def empty(self) -> Columns:
+        """The columns, without a row."""
+        return self._finished(no_messages(self._taken))
+
+    def __iter__(self) -> Iterator[Columns]:
+        return self
+
+    def __next__(self) -> Columns:
+        self._require_open()
+        try:
+            return next(self._batches)
+        except StopIteration:
+            self._log.close()
+            raise
+
+    def close(self) -> None:
+        """Let the log go; may be called twice."""
+        self._closed = True
+        self._batches.close()  # type: ignore[attr-defined]
+        self._log.close()
+
+    # ---- inside
+
+    def _of_file(self, file: LogFile, last: bool) -> Iterator[Columns]:
+        self.files_read += 1
+        with file.open() as mapped:
+            if self._wanted.has_period or self._wanted.topics is not None:
+                zones = self._zones.of(file, mapped, last=last)
+                for start, stop in zones.stretches(self._can_match(zones)):
+                    yield from self._matching(file, mapped, start, min(stop, self._stop), last=False)
+            else:
+                at = first_at(file, mapped, self._start, self._stop, last=last)
+                yield from self._matching(file, mapped, at, self._stop, last=last)
+
+    def _can_match(self, zones: ZoneMap) -> npt.NDArray[np.bool_]:
+        wanted = self._wanted
+        chosen = zones.in_period(wanted.begin, wanted.end)
+        if wanted.topics is not None:
+            chosen &= zones.with_topics(wanted.topics.hashes)
+        return chosen & (zones.zones["stop"] > self._start) & (zones.zones["start"] < self._stop)
+
+    def _matching(self, file: LogFile, mapped: MappedFile, at: int, stop: int, *, last: bool) -> Iterator[Columns]:
+        """The messages that match of those that begin in [at, stop); at `at` begins one."""
+        compared = self._wanted.columns
+        names = (*compared, *_PLACES) if compared else tuple(dict.fromkeys((*self._taken, *_PLACES)))
+        parts = scan_parts(
+            file, mapped, at, stop, names, check_crc=False, last=last, looking=self._require_open,
+            damaged=self.damage.append,
+        )  # fmt: skip
+        for window, batch in parts:
+            self._count(int(batch["size"].sum(dtype=np.int64)))
+            chosen = self._wanted.matching(batch)
+            if batch["phy_offset"][0] < self._start:
+                begun = batch["phy_offset"] >= self._start
+                chosen = begun if chosen is None else chosen & begun
+            if compared:
+                rows = np.arange(len(batch)) if chosen is None else np.flatnonzero(chosen)
+                yield from self._decoded(file, window, batch["phy_offset"][rows], batch["size"][rows])
+            else:
+                yield self._finished(batch if chosen is None else batch.take(chosen))
+
+    def _decoded(
+        self, file: LogFile, window: Buffer, phys: npt.NDArray[np.int64], sizes: npt.NDArray[np.int32]
+    ) -> Iterator[Columns]:
+        """The columns of some messages, a few MiB of them at a time where bodies are among them."""
+        most = _BATCH_BYTES if self._is_bulky else 2**62
+        ends = np.cumsum(sizes, dtype=np.int64)
+        first = 0
+        while first < len(phys):
+            before = int(ends[first - 1]) if first else 0
+            stop = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
+            made, n = columns_at(window, file.start, phys[first:stop], sizes[first:stop], self._taken)
+            if n:
+                yield self._finished(as_columns(made, n))
+            first = stop if n == stop - first else first + n + 1  # what was just read has changed meanwhile
+
+    def _finished(self, batch: Columns) -> Columns:
+        """The columns that were asked for, in their order, as users get them."""
+        made: dict[str, Column] = {}
+        for name in self.columns:
+            column = batch[name]
+            if name in _TIMES:
+                column = column.view("M8[ms]")
+            elif name == "properties":
+                column = property_map(column)
+            elif name == "body" and self._decompress:
+                column = decompressed_bodies(column, batch["sys_flag"], self._broken)
+            made[name] = column
+        return Columns.of_length(made, len(batch))
+
+    def _broken(self, row: int, error: FormatError) -> None:
+        self.damage.append(error)
+
+    def _count(self, size: int) -> None:
+        self.bytes_read += size
+
+
+def _opened(path: str, given: StoreArguments) -> tuple[CommitLog, int, int]:
+    """The log that a path names, and the phy offsets that are meant of it."""
+    if not disk.is_directory(path) and disk.exists(path):
+        log = CommitLog.open([parent_of(absolute(path))])
+        for file in log.files:
+            if base_name(file.path) == base_name(path):
+                return log, file.start, file.stop
+        raise BadMagicError("not a file of a commit log", path=path, expected="a name of 20 digits, and messages in it")
+    if given.get("commitlog") is None and disk.is_directory(path) and kind_of_directory(path) == "commitlog-dir":
+        return CommitLog.open(path), 0, 2**63 - 1
+    options = store_options(path, **given)
+    require_a_part(options)
+    return open_log(options), 0, 2**63 - 1
