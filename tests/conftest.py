@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("busy machine")  # no test asserts a time
     gc.set_threshold(50_000)  # objects; the default, 700, is for a process with little memory to spare
     os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
+    os.environ["XDG_CACHE_HOME"] = "none"  # no directory: a test that wants zone maps kept names one
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of hundreds of processes none computes with matrices
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory_disk())  # where the directories of `tmp_path` are made
     config.stash[REAL_STDERR] = os.dup(2)  # Capturing is suspended now; later, descriptor 2 is a file.

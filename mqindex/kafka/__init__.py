@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mqindex.kafka.rebuild import rebuild
     from mqindex.kafka.repair import repair, undo_repair
     from mqindex.kafka.report import report
+    from mqindex.kafka.scanning.scan import Scan, ScanDamage, scan
     from mqindex.kafka.verify import verify
 
 _HOME = {
@@ -56,6 +57,8 @@ _HOME = {
     "OffsetPosition": "mqindex.kafka.index.offset_index",
     "PartitionLog": "mqindex.kafka.partition.partition_log",
     "PartitionOffsetPosition": "mqindex.kafka.partition.partition_log",
+    "Scan": "mqindex.kafka.scanning.scan",
+    "ScanDamage": "mqindex.kafka.scanning.scan",
     "TimeIndex": "mqindex.kafka.index.time_index",
     "TimestampOffset": "mqindex.kafka.index.time_index",
     "TransactionIndex": "mqindex.kafka.index.transaction_index",
@@ -63,6 +66,7 @@ _HOME = {
     "rebuild": "mqindex.kafka.rebuild",
     "repair": "mqindex.kafka.repair",
     "report": "mqindex.kafka.report",
+    "scan": "mqindex.kafka.scanning.scan",
     "undo_repair": "mqindex.kafka.repair",
     "verify": "mqindex.kafka.verify",
 }
@@ -77,6 +81,8 @@ __all__ = [
     "OffsetPosition",
     "PartitionLog",
     "PartitionOffsetPosition",
+    "Scan",
+    "ScanDamage",
     "TimeIndex",
     "TimestampOffset",
     "TransactionIndex",
@@ -84,6 +90,7 @@ __all__ = [
     "rebuild",
     "repair",
     "report",
+    "scan",
     "undo_repair",
     "verify",
 ]

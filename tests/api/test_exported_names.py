@@ -110,6 +110,8 @@ EXPORTS = {
         "OffsetPosition",
         "PartitionLog",
         "PartitionOffsetPosition",
+        "Scan",
+        "ScanDamage",
         "TimeIndex",
         "TimestampOffset",
         "TransactionIndex",
@@ -117,6 +119,7 @@ EXPORTS = {
         "rebuild",
         "repair",
         "report",
+        "scan",
         "undo_repair",
         "verify",
     },
@@ -172,6 +175,10 @@ SIGNATURES = {
     "mqindex.kafka.rebuild": f"directory, out, *, overwrite=False, {PARTITION_OPTIONS}, engine=None",
     "mqindex.kafka.repair": (
         f"directory, *, deep=False, dry_run=False, cut_damaged=False, {PARTITION_OPTIONS}, engine=None"
+    ),
+    "mqindex.kafka.scan": (
+        "path, *, partitions=None, begin=None, end=None, start_offset=None, end_offset=None, keys=None, "
+        f"isolation_level=None, columns=None, cache=None, {PARTITION_OPTIONS}"
     ),
     "mqindex.kafka.undo_repair": "directory, backup",
     "mqindex.rocketmq.undo_repair": "store, backup",

@@ -1,0 +1,1 @@
+"""Records of logs by partition, time, offset and key, as columns."""

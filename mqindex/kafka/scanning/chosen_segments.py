@@ -1,0 +1,101 @@
+"""The segments that a scan reads: of a log dir, of a partition, or one; listed once, with their lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from mqindex._native.numbers import whole_number
+from mqindex.columns.limits import several
+from mqindex.files import disk
+from mqindex.files.paths import absolute, as_it_is, one_look, parent_of
+from mqindex.kafka.kinds import PartitionDirectory
+from mqindex.kafka.layout import base_offset_of, require_file
+from mqindex.kafka.log.segment_files import SegmentFiles
+from mqindex.kafka.partition.log_dir import named_partition
+from mqindex.kafka.partition.partition_files import while_files_go
+from mqindex.kafka.partition.survey import partitions_at
+
+
+class ChosenPartition(NamedTuple):
+    """A partition as it is when a scan begins.
+
+    Attributes
+    ----------
+    place : its directory. segments : with the length of each log then, by base offset
+    """
+
+    place: PartitionDirectory
+    segments: tuple[tuple[SegmentFiles, int], ...]
+
+
+def chosen_partitions(path: str, partitions: Any) -> list[ChosenPartition]:
+    """Those of a path that are asked for, by topic and number; `partitions` None: all that are in use.
+
+    Raises
+    ------
+    FileNotFoundError, BadMagicError : it is none of these
+    ValueError : a partition that is not there
+    """
+    where = absolute(path)
+    with one_look(where):
+        if disk.is_file(where):
+            log = require_file(where, "log")
+            home = named_partition(parent_of(where))
+            _chosen([home], partitions, where)
+            return [ChosenPartition(home, (_with_size(SegmentFiles(base_offset_of(log), log)),))]
+        homes = partitions_at(where)
+        used = [home for home in homes if home.state is None or home.path == where]
+        return [found for home in _chosen(used, partitions, where) if (found := _listed(home, where)) is not None]
+
+
+def _listed(home: PartitionDirectory, root: str) -> ChosenPartition | None:
+    """None: a broker deleted it meanwhile."""
+    try:
+        return while_files_go(
+            home.path, lambda files: ChosenPartition(home, tuple(_with_size(segment) for segment in files.segments))
+        )
+    except FileNotFoundError:
+        if home.path == root:
+            raise
+        return None
+
+
+def _with_size(files: SegmentFiles) -> tuple[SegmentFiles, int]:
+    log, size = as_it_is(files.log)
+    return SegmentFiles(files.base_offset, log, files.indexes, files.next_base_offset), size
+
+
+def _chosen(homes: Sequence[PartitionDirectory], asked: Any, path: str) -> Iterable[PartitionDirectory]:
+    """Those that are asked for, each once, in the order of `homes`."""
+    if asked is None:
+        return homes
+    expected = 'names like "orders-0" or "orders", or pairs like ("orders", 0)'
+    wanted = [asked] if isinstance(asked, str) else several("partitions", asked, expected)
+    numbers = {number for one in wanted for number in _numbers_of(homes, _name_of(one, expected), path)}
+    return [homes[number] for number in sorted(numbers)]
+
+
+def _name_of(asked: Any, expected: str) -> str:
+    if isinstance(asked, str):
+        return asked
+    if isinstance(asked, tuple) and len(asked) == 2 and isinstance(asked[0], str):
+        return f"{asked[0]}-{whole_number('partitions', asked[1])}"
+    raise TypeError(f"partitions: expected {expected}, got {asked!r:.80} among them")
+
+
+def _numbers_of(homes: Sequence[PartitionDirectory], name: str, path: str) -> Iterator[int]:
+    """Of a partition's name, or of all of a topic."""
+    names = [_full_name(home) for home in homes]
+    found = [number for number, known in enumerate(names) if known == name]
+    found = found or [number for number, home in enumerate(homes) if home.topic == name]
+    if not found:
+        near = get_close_matches(name, [*names, *(home.topic for home in homes)], 1, 0)
+        hint = f"; the nearest is {near[0]!r}" if near else "; there is none"
+        raise ValueError(f"partitions: expected partitions or topics of {path}, got {name!r}{hint}")
+    return iter(found)
+
+
+def _full_name(home: PartitionDirectory) -> str:
+    return home.topic if home.partition < 0 else f"{home.topic}-{home.partition}"

@@ -1,0 +1,138 @@
+"""The records of one segment that match, from the stretches of it that can hold one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.kafka_log import BatchScan
+from mqindex.columns.columns import Columns
+from mqindex.files.places.place import Place
+from mqindex.kafka.log.batch_windows import HEAD
+from mqindex.kafka.log.batches import batch_rows
+from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.scanning.record_filter import RecordFilter
+from mqindex.kafka.scanning.segment_zones import SegmentZones, entries_of
+from mqindex.zones.cache import ZoneCache
+
+_Rows: TypeAlias = npt.NDArray[Any]
+_COPIED: Final = ("value", "headers")  # columns whose bytes are copied only of batches that match
+
+
+class SegmentReader:
+    """One open segment, as far as it was written when the scan began.
+
+    segment : LogSegment; its `damage` has what is left out. size : bytes of it that count.
+    visible : keeps, of neighbouring batches, those that the isolation level shows
+    columns : of records, those that are returned
+    read : gets the bytes that were walked
+    """
+
+    def __init__(
+        self,
+        segment: LogSegment,
+        size: int,
+        wanted: RecordFilter,
+        columns: tuple[str, ...],
+        *,
+        visible: Callable[[_Rows], _Rows],
+        check_crc: bool,
+        read: Callable[[int], None],
+    ) -> None:
+        self._segment, self._size = segment, min(size, segment.size)
+        self._wanted, self._columns = wanted, columns
+        self._visible, self._check_crc, self._read = visible, check_crc, read
+
+    def records(self, cache: ZoneCache) -> Iterator[Columns]:
+        """The records with at least the columns, in the log's order."""
+        if not self._wanted.has_bounds:
+            yield from self._between(0, self._size)
+            return
+        zones = SegmentZones(cache, self._segment)
+        for start, stop in self._wanted.zones(zones.known):
+            yield from self._between(start, min(stop, self._size))
+        end = zones.known.end
+        if end >= self._size:
+            return
+        if self._wanted.has_period:
+            yield from self._gathered(zones)
+        else:
+            yield from self._between(self._start_from(end), self._size)
+
+    def _gathered(self, zones: SegmentZones) -> Iterator[Columns]:
+        """Those behind what is known, in a pass that makes more of it known."""
+        for log, rows in self._parts(zones.known.end, self._size):
+            batches = entries_of(self._segment, log, rows)
+            zones.add(batches)
+            yield from self._picked(log, rows[self._wanted.entries(batches)])
+        if self._check_crc:  # else bad batches may be among them, which others leave out
+            zones.keep()
+
+    def _between(self, start: int, stop: int) -> Iterator[Columns]:
+        """Those of the batches that begin at the positions [start, stop)."""
+        begin, end, last = self._wanted.start, self._wanted.stop, None
+        for log, rows in self._parts(start, stop):
+            before = np.r_[rows["last_offset"][0] - 1 if last is None else last, rows["last_offset"][:-1]]
+            last = rows["last_offset"][-1]
+            chosen = np.ones(len(rows), np.bool_)
+            if begin is not None:
+                chosen &= rows["last_offset"] >= begin
+            if end is not None:  # of a compressed batch of magic 0 or 1 the header has the last offset alone
+                chosen &= before < end - 1
+            yield from self._picked(log, rows[chosen])
+            if end is not None and last >= end - 1:
+                return
+
+    def _parts(self, start: int, stop: int) -> Iterator[tuple[Any, _Rows]]:
+        for log, rows in self._segment.batch_parts(start, stop, check_crc=self._check_crc):
+            self._read(int(rows["size"].sum(dtype=np.int64)))
+            whole = rows[rows["position"] + rows["size"] <= self._size]
+            if len(whole):
+                yield log, whole
+
+    def _picked(self, log: Any, rows: _Rows) -> Iterator[Columns]:
+        """The records of some batches that match."""
+        rows = self._visible(rows)
+        if self._wanted.keys is not None and not set(_COPIED).isdisjoint(self._columns):
+            rows = rows[self._have_keys(log, rows)]
+        names = tuple(dict.fromkeys((*self._columns, *self._wanted.columns)))
+        if not len(rows):
+            return
+        for records in self._segment.records_of([(log, rows)], names):
+            matching = self._wanted.matching(records)
+            found = records if matching is None or matching.all() else records.take(matching)
+            if len(found):
+                yield found
+
+    def _have_keys(self, log: Any, rows: _Rows) -> npt.NDArray[np.bool_]:
+        """Which batches have a record that matches."""
+        found = np.zeros(len(rows), np.bool_)
+        for records in self._segment.records_of([(log, rows)], ("position", *self._wanted.columns)):
+            matching = self._wanted.matching(records)
+            found[np.searchsorted(rows["position"], records["position"][matching])] = True
+        return found
+
+    def _start_from(self, at: int) -> int:
+        """Where to begin for the first offset asked for: the last batch that a walk over headers meets before it.
+
+        Its own checksum is compared then: a wrong length in it leads nowhere unseen. The indexes are not asked.
+        """
+        offset = self._wanted.start
+        if offset is None or isinstance(self._segment.path, Place):  # there a walk over headers reads all
+            return at
+        walk = self._segment.walk(at, self._size)
+        for log, limit in walk:
+            scan = BatchScan(log, walk.at, limit, check_crc=False)
+            for view in scan:
+                rows = batch_rows([view])
+                before = int(np.argmax(np.r_[rows["last_offset"] >= offset, True]))
+                self._read(min(before + 1, len(rows)) * HEAD)
+                if before:
+                    at = int(rows["position"][before - 1])
+                if before < len(rows):
+                    return at
+            walk.at = scan.end
+        return at

@@ -1,0 +1,97 @@
+"""The zone map of a segment: what a cache has of it, what a pass over its records adds, and what is kept again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.guard import check_whole
+from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.scanning.record_filter import has_time
+from mqindex.zones.cache import MARK_BYTES, FileIdentity, ZoneCache, identity_of, mark_of
+from mqindex.zones.zone_map import NO_TIME, Entries, ZoneGatherer, ZoneMap
+
+_LATEST = 2**63 - 1
+
+
+class SegmentZones:
+    """The zones of one open segment.
+
+    A log of which the cache has this very version has all that the map tells of it. Of a partition's last segment,
+    which a broker appends to, an older version counts up to its end, if the bytes before that are still the same. What
+    lies behind the map's end is not in it.
+
+    Attributes
+    ----------
+    known : ZoneMap, from the cache
+    """
+
+    def __init__(self, cache: ZoneCache, segment: LogSegment) -> None:
+        self._cache, self._segment = cache, segment
+        self._identity = _identity(segment)
+        self.known = self._load()
+        self._gatherer = ZoneGatherer(self.known, base=0)
+        self._end = self.known.end
+
+    def add(self, batches: Entries) -> None:
+        """What follows what is known, as a pass has found it."""
+        if len(batches.stops):
+            self._gatherer.add(batches)
+            self._end = int(batches.stops[-1])
+
+    def keep(self) -> None:
+        """Keep all that was added. Of a log with damage nothing is kept: each scan says what is left out."""
+        if self._identity is not None and self._end > self.known.end and not self._segment.damage:
+            self._cache.store(self._identity, 0, self._gatherer.map(self._end), _mark(self._segment, self._end))
+
+    def _load(self) -> ZoneMap:
+        kept = None if self._identity is None else self._cache.load(self._identity, 0)
+        if kept is None:
+            return ZoneMap.empty(0)
+        zones, same, mark = kept
+        may_grow = self._segment.next_base_offset is None
+        if zones.end > self._segment.size or not (same or (may_grow and mark == _mark(self._segment, zones.end))):
+            return ZoneMap.empty(0)
+        return zones
+
+
+def _identity(segment: LogSegment) -> FileIdentity | None:
+    """Of the file that is open; None: its name has gone, or leads to another one by now."""
+    try:
+        found = identity_of(segment.path)
+    except FileNotFoundError:
+        return None
+    return None if segment.is_deleted else found
+
+
+def _mark(segment: LogSegment, end: int) -> bytes:
+    start = max(end - MARK_BYTES, 0)
+    log = segment.log_bytes(start, end)
+    mark = mark_of(log[start:end])
+    check_whole(log)
+    return mark
+
+
+def entries_of(segment: LogSegment, log: Any, rows: npt.NDArray[Any]) -> Entries:
+    """What the records of batches say; one whose records cannot be read has none, and is in `segment.damage`."""
+    number = len(rows)
+    starts, count = rows["position"].astype(np.int64), np.zeros(number, np.int64)
+    least, first = np.full((2, number), _LATEST, np.int64)
+    greatest, last = np.full((2, number), NO_TIME, np.int64)
+    for records in segment.records_of([(log, rows)], ("position", "offset", "timestamp")):
+        positions, offsets, times = records["position"], records["offset"], records["timestamp"]
+        cuts = np.flatnonzero(np.r_[True, positions[1:] != positions[:-1]])
+        batch = np.searchsorted(starts, positions[cuts])
+        there = has_time(times)
+        count[batch] += np.diff(np.r_[cuts, len(positions)])
+        for kept, smaller, values in (
+            (least, True, np.where(there, times, _LATEST)),
+            (greatest, False, np.where(there, times, NO_TIME)),
+            (first, True, offsets),
+            (last, False, offsets),
+        ):
+            pick = np.minimum if smaller else np.maximum
+            kept[batch] = pick(kept[batch], pick.reduceat(values, cuts))
+    return Entries(starts, starts + rows["size"], count, least, greatest, first, last)
