@@ -81,6 +81,8 @@ def check_consumer(log: PartitionLog, twin: Partition, answers: dict[str, Any]) 
         got = [record for poll in consumed(log, log.log_start_offset, isolation_level) for record in poll]
         assert runs([record.offset for record in got]) == said["offsetRuns"]
         assert got == twin.read(0, committed=isolation_level == "read_committed", stable=said["end"])
+        whole = log.read(log.log_start_offset, max_bytes=2**40, isolation_level=isolation_level, columns=["offset"])
+        assert whole["offset"].tolist() == [record.offset for record in got]
         for seek, first in said["seekFirstRecord"]:
             polled = log.read(seek, max_bytes=1, isolation_level=isolation_level, columns=["offset"])
             assert polled["offset"][:1].tolist() == [first] * (first is not None)

@@ -304,7 +304,8 @@ class PartitionLog(Closable):
 
         Parameters
         ----------
-        max_bytes : int, of whole batches in the log; one batch is read in any case
+        max_bytes : int, of whole batches in the log, of one segment after the other; what is left out counts too. One
+            batch is read in any case, and what comes before damage is given alone.
         isolation_level : "read_committed" ends at `last_stable_offset` and leaves out what was aborted
         columns : names; None: all of `LogSegment.records`. Go on from the last "offset" + 1.
 
