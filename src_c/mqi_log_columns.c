@@ -11,12 +11,12 @@
 
 /* ---- texts -------------------------------------------------------------------------------------------------------- */
 
-/* Room for `more` bytes after those of the rows so far. A new buffer is made for all rows, if they are as long as
- * these, but not much larger than what is needed now. */
+/* Room for `more` bytes after those of the rows so far. A new buffer is made for all rows that are expected, if they
+ * are as long as these: one of the right size comes from memory that is in use, one that is cut later from new pages. */
 static int reserve(mqi_log_column *column, const mqi_log_table *table, int64_t n, int64_t more) {
     int64_t used = column->offsets[table->rows] + more, needed = used + SLACK, rows = table->rows + n;
     if (LIKELY(needed <= column->room)) return 1;
-    double rest = (double)used / (double)rows * (double)(table->max_rows - rows) * 1.0625;
+    double rest = (double)used / (double)rows * (double)(table->expected - rows) * 1.0625;
     int64_t ahead = rest < MOST_AHEAD ? (int64_t)rest : MOST_AHEAD;
     int64_t room = needed + (ahead > needed / 4 ? ahead : needed / 4);
     uint8_t *data = realloc(column->data, (size_t)room);
@@ -124,6 +124,7 @@ int64_t mqi_log_columns_at(const mqi_log *log, const int64_t *at, const int32_t 
                            mqi_log_table *table) {
     mqi_log_frame frames[BLOCK];
     uint8_t valid[BLOCK];
+    table->expected = n;
     for (int64_t first = 0; first < n; first += BLOCK) {
         int64_t rows = n - first < BLOCK ? n - first : BLOCK;
         mqi_log_scan_at(log, at + first, rows, frames, valid);
@@ -134,14 +135,21 @@ int64_t mqi_log_columns_at(const mqi_log *log, const int64_t *at, const int32_t 
     return n;
 }
 
+/* How many rows a scan of the bytes [start, limit) will have, of which those to `at` gave the first ones. */
+static int64_t expected_rows(int64_t rows, int64_t start, int64_t at, int64_t limit, int64_t max_rows) {
+    double all = (double)rows * (double)(limit - start) / (double)(at - start);
+    return all < (double)max_rows ? (int64_t)all + 1 : max_rows;
+}
+
 int mqi_log_columns_scan(const mqi_log *log, mqi_log_scan *scan, int64_t stop, int64_t max_bytes,
                          mqi_log_table *table) {
     mqi_log_frame frames[BLOCK];
-    int64_t limit = max_bytes < stop - scan->at ? scan->at + max_bytes : stop;
+    int64_t start = scan->at, limit = max_bytes < stop - start ? start + max_bytes : stop;
     while (table->rows < table->max_rows) {
         int64_t rows = table->max_rows - table->rows < BLOCK ? table->max_rows - table->rows : BLOCK;
         rows = mqi_log_scan_frames(log, scan, limit, frames, rows);
         if (!rows) break;
+        table->expected = expected_rows(table->rows + rows, start, scan->at, limit, table->max_rows);
         if (!add_rows(log, frames, rows, table)) return 0;
     }
     if (limit < stop && scan->fault.kind == MQI_LOG_FINE && scan->blank < 0) scan->done = 0;

@@ -30,6 +30,7 @@ typedef struct {
     mqi_log_column *columns;
     int64_t count;
     int64_t rows, max_rows; /* filled, and what the arrays have room for */
+    int64_t expected;       /* how many there will be, as far as is known: buffers of texts are made for them */
 } mqi_log_table;
 
 /* The frames at n positions, of the sizes that are expected; returns n, or the number of the first that is no whole

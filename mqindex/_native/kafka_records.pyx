@@ -33,6 +33,8 @@ cdef extern from "mqi_kafka_records.h" nogil:
         int64_t size
         int64_t room
 
+    uint8_t* mqi_buffer_give(mqi_buffer* b) noexcept
+
 
 cdef extern from "mqi_kafka_records.h" nogil:
     ctypedef struct mqi_kafka_records:
@@ -111,9 +113,8 @@ def header_dtype():
 
 cdef Block _given(mqi_buffer* what):
     """Take the memory over."""
-    cdef mqi_buffer taken = what[0]
-    what.data, what.size, what.room = NULL, 0, 0
-    return block_of(taken.data, taken.size, False)
+    cdef int64_t size = what.size
+    return block_of(mqi_buffer_give(what), size, False)
 
 
 cdef object _broken(const mqi_kafka_batch* batch, const mqi_kafka_records* x, object path):

@@ -8,13 +8,17 @@ A column is an array of numbers, or of texts `(data uint8[b], offsets int64[n + 
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 
 from mqindex._native.commit_log cimport FrameWalk, LogBuffer, mqi_log, mqi_log_scan
 from mqindex._native.guard cimport still_whole
 from mqindex._native.memory cimport Pinned, block_of, integers, target_of
 
 from mqindex._native.commit_log import frame_dtype
+
+
+cdef extern from "mqi_buffer.h" nogil:
+    uint8_t* mqi_memory_cut(uint8_t* data, int64_t size, int64_t room) noexcept
 
 
 cdef extern from "mqi_log_columns.h" nogil:
@@ -123,9 +127,7 @@ cdef class _Table:
         size = column.offsets[n]
         if size == 0:
             return np.empty(0, np.uint8), offsets[:n + 1], None if valid is None else valid[:n]
-        data = <uint8_t*>realloc(column.data, size)
-        if data == NULL:
-            raise MemoryError
+        data = mqi_memory_cut(column.data, size, column.room)
         column.data = NULL
         text = np.frombuffer(block_of(data, size, False), np.uint8)
         return text, offsets[:n + 1], None if valid is None else valid[:n]

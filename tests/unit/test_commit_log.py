@@ -223,7 +223,7 @@ def test_malformed_text_is_replaced(tmp_path: Path) -> None:
 def test_large_bodies_make_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = LogWriter(tmp_path, mapped_file_size=1 << 20)
     writer.write(*[LogMessage(body=bytes(10_000))] * 30)
-    monkeypatch.setattr(log_columns, "_MAX_BATCH_BYTES", 35_000)
+    monkeypatch.setattr(log_columns, "_MAX_BULKY_BYTES", 35_000)
     with CommitLog.open(tmp_path) as log:
         rows = [batch.num_rows for batch in log.scan(columns=["body"])]
         assert sum(rows) == 30 and max(rows) <= 4
@@ -231,7 +231,7 @@ def test_large_bodies_make_small_batches(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_batches_have_at_most_so_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_columns, "_MAX_BATCH_ROWS", 7)
+    monkeypatch.setattr(log_columns, "_MAX_ROWS", 7)
     writer = write(tmp_path)
     with CommitLog.open(tmp_path) as log:
         rows = [batch.num_rows for batch in log.scan()]

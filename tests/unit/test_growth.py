@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import resource
 import shutil
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -20,8 +22,10 @@ from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.rocketmq.store_facts import facts_of
 from mqindex.engines import LocalEngine
 from mqindex.files import disk
-from mqindex.rocketmq import IndexFile, rebuild, repair, verify
+from mqindex.kafka import LogSegment
+from mqindex.rocketmq import CommitLog, IndexFile, rebuild, repair, verify
 from mqindex.rocketmq.checks.queues import queue_diagnosis
+from mqindex.rocketmq.log.log_columns import COLUMNS as ROCKETMQ_COLUMNS
 from mqindex.rocketmq.mending import queue_repair
 from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.pipeline.survey import survey
@@ -143,6 +147,42 @@ def test_the_hole_behind_the_units_of_a_queue_is_not_read(tmp_path: Path) -> Non
         assert report.units == 8
         pages.append(faults)
     assert pages[1] < pages[0] + 20_000  # 2.6 GiB are 650 000 pages; a sanitizer has 20 000 of its own
+
+
+MIB = 64
+FRESH_PAGES = 256  # of a MiB, if each batch has pages of its own
+
+
+def read_with_bodies(kind: str, root: Path) -> int:
+    """The bytes of all bodies or values of a log of 64 MiB, all columns made."""
+    if kind == "rocketmq":
+        with CommitLog.open(root / "commitlog") as log:
+            return sum(len(batch["body"].data) for batch in log.scan(columns=ROCKETMQ_COLUMNS))
+    with LogSegment.open(root / f"{0:020d}.log") as segment:
+        return sum(len(batch["value"].data) for batch in segment.records())
+
+
+def write_with_bodies(kind: str, root: Path) -> None:
+    if kind == "rocketmq":
+        write_big_log(root, total_bytes=MIB << 20, body_size=1024, mapped_file_size=MIB << 20)
+    else:
+        write_big_segment(str(root), 0, MIB << 20)
+
+
+@pytest.mark.parametrize("kind", ["rocketmq", "kafka"])
+def test_bodies_are_copied_into_memory_that_is_in_use(kind: str, tmp_path: Path) -> None:
+    """A process of its own: what malloc keeps for later is that of a program that only reads."""
+    write_with_bodies(kind, tmp_path / "log")
+    code = (
+        "import sys; from pathlib import Path; from tests.unit.test_growth import page_faults, read_with_bodies\n"
+        "read = lambda: read_with_bodies(sys.argv[1], Path(sys.argv[2]))\n"
+        "print(read(), *page_faults(read))"
+    )
+    command = [sys.executable, "-c", code, kind, str(tmp_path / "log")]
+    first, again, faults = map(int, subprocess.check_output(command, text=True).split())
+    assert first == again > MIB * 800_000
+    if platform.libc_ver()[0] == "glibc" and "LD_PRELOAD" not in os.environ:  # others keep what they like
+        assert faults < MIB * FRESH_PAGES / 3  # what reading a mapped file costs is among them
 
 
 def count_places(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> int:

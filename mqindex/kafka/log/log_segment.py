@@ -276,7 +276,7 @@ class LogSegment(SegmentSearch, Closable):
 
         Yields
         ------
-        Columns of at most 65536 rows, fewer where values are large: offset int64, timestamp int64 (ms, -1: none),
+        Columns of at most 16384 rows, fewer where values are large: offset int64, timestamp int64 (ms, -1: none),
             timestamp_type int8 (0 of the producer, 1 of the broker, -1 none), key and value (bytes, null where there is
             none), headers (lists of (key, value)), position int64 (of the batch), leader_epoch int32,
             producer_id int64, producer_epoch int16, sequence int32 (these -1 where there is none), is_transactional,

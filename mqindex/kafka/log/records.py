@@ -19,7 +19,9 @@ from mqindex.kafka.log.codecs import decompress
 _Rows: TypeAlias = npt.NDArray[Any]
 _ROW, _HEADER = row_dtype(), header_dtype()
 _MAX_SEQUENCE: Final = 2**31 - 1
-_MAX_ROWS, _MAX_COLUMN_BYTES = 65536, 64 << 20  # of one batch of columns
+# Of one batch of columns: so little that malloc has the memory of the one before for the next. Larger buffers are of
+# new pages each time, and a fault for each page costs twice the copy.
+_MAX_ROWS, _MAX_COLUMN_BYTES = 16384, 2 << 20
 
 
 class _Part:
@@ -116,23 +118,35 @@ def read_records(
     path: str | None = None,
 ) -> Iterator[Columns]:
     """Columns of the records of batches; `batches`: pairs of a log's bytes and an array of its batches."""
-    columns = RecordColumns(
-        keys="key" in names, values="value" in names, headers="headers" in names, max_rows=max_rows,
-        max_bytes=max_column_bytes, path=path,
-    )  # fmt: skip
+    columns = _record_columns(names, max_rows, max_column_bytes, path)
     for buffer, rows in batches:
-        number = 0
-        while number < len(rows):
-            number, full = columns.add(buffer, rows, number)
-            if full:
-                yield _made(columns, rows, names)
-            elif number < len(rows):
-                payload = payload_of(buffer, rows, number, path=path) or b""
-                while not columns.add_payload(payload, rows, number):
-                    yield _made(columns, rows, names)
-                number += 1
-        if len(columns):
+        yield from _read(columns, buffer, rows, names, path)
+
+
+def _record_columns(
+    names: tuple[str, ...], max_rows: int = _MAX_ROWS, max_bytes: int = _MAX_COLUMN_BYTES, path: str | None = None
+) -> RecordColumns:
+    return RecordColumns(
+        keys="key" in names, values="value" in names, headers="headers" in names, max_rows=max_rows,
+        max_bytes=max_bytes, path=path,
+    )  # fmt: skip
+
+
+def _read(
+    columns: RecordColumns, buffer: Any, rows: _Rows, names: tuple[str, ...], path: str | None
+) -> Iterator[Columns]:
+    number = 0
+    while number < len(rows):
+        number, full = columns.add(buffer, rows, number)
+        if full:
             yield _made(columns, rows, names)
+        elif number < len(rows):
+            payload = payload_of(buffer, rows, number, path=path) or b""
+            while not columns.add_payload(payload, rows, number):
+                yield _made(columns, rows, names)
+            number += 1
+    if len(columns):
+        yield _made(columns, rows, names)
 
 
 def readable_records(
@@ -143,24 +157,25 @@ def readable_records(
     path: str | None = None,
 ) -> Iterator[Columns]:
     """The same without batches whose records cannot be read; each of them is given to `left_out`, with its row."""
+    columns = _record_columns(names, path=path)  # one for all: its buffers begin as large as those before
     for buffer, given in batches:
         rows = given
         while len(rows):
             done = 0
             try:
-                for columns in read_records([(buffer, rows)], names, path=path):
-                    yield columns
-                    done += columns.num_rows
+                for made in _read(columns, buffer, rows, names, path):
+                    yield made
+                    done += made.num_rows
                 break
             except FormatError as error:
                 if was_cut(error) or error.at is None:
                     raise
                 bad = int(np.searchsorted(rows["position"], error.at))
-                before = 0
-                for columns in read_records([(buffer, rows[:bad])], names, path=path):
-                    before += columns.num_rows  # those that were given already come again, in the same parts
+                before, columns = 0, _record_columns(names, path=path)
+                for made in _read(columns, buffer, rows[:bad], names, path):
+                    before += made.num_rows  # those that were given already come again, in the same parts
                     if before > done:
-                        yield columns
+                        yield made
                 left_out(error, rows[bad])
                 rows = rows[bad + 1 :]
 

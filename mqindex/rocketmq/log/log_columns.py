@@ -12,8 +12,10 @@ from mqindex._native.log_columns import ColumnScanner, columns_at
 from mqindex.columns.columns import BinaryColumn, Columns, StringColumn, chosen_columns
 
 BULKY_COLUMNS: Final = frozenset(("body", "properties"))
-_MAX_BATCH_BYTES = 64 << 20  # of frames, where bodies or properties are copied
-_MAX_BATCH_ROWS = 65536
+_MAX_ROWS: Final = 65536  # of a batch
+# With bodies or properties: so few that malloc has the memory of the batch before for the next one. Larger buffers are
+# of new pages each time, and a fault for each page costs twice the copy.
+_MAX_BULKY_ROWS, _MAX_BULKY_BYTES = 8192, 2 << 20
 
 DEFAULT_COLUMNS: Final = (
     "topic",
@@ -50,10 +52,9 @@ def column_scanner(
 
     Batches are smaller where bodies would make them too large.
     """
-    most = _MAX_BATCH_BYTES if not BULKY_COLUMNS.isdisjoint(names) else 2**63 - 1
-    return ColumnScanner(
-        buf, file_start, start, stop, names, check_crc=check_crc, max_frames=_MAX_BATCH_ROWS, max_bytes=most
-    )
+    bulky = not BULKY_COLUMNS.isdisjoint(names)
+    rows, most = (_MAX_BULKY_ROWS, _MAX_BULKY_BYTES) if bulky else (_MAX_ROWS, 2**63 - 1)
+    return ColumnScanner(buf, file_start, start, stop, names, check_crc=check_crc, max_frames=rows, max_bytes=most)
 
 
 def as_columns(made: Mapping[str, Any], rows: int) -> Columns:
