@@ -79,13 +79,13 @@ class Partition:
         asked: dict[str, Any] = {}
         times = [row["timestamp"] for row in self.rows] or [0]
         offsets = [row["offset"] for row in self.rows] or [0]
-        if rng.random() < 0.7:
+        if rng.random() < 0.5:
             asked["begin"] = rng.choice(times) + rng.randint(-1, 1)
-        if rng.random() < 0.6:
+        if rng.random() < 0.5:
             asked["end"] = asked.get("begin", rng.choice(times)) + rng.choice([0, 1, 50, 1000, 10_000, -100])
-        if rng.random() < 0.3:
+        if rng.random() < 0.5:
             asked["start_offset"] = rng.choice(offsets) + rng.randint(-1, 1)
-        if rng.random() < 0.3:
+        if rng.random() < 0.5:
             asked["end_offset"] = asked.get("start_offset", rng.choice(offsets)) + rng.choice([0, 1, 7, 200])
         if rng.random() < 0.3:
             keys = [row["key"] for row in self.rows] or [None]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.log_columns import texts_among
 from mqindex._native.numbers import milliseconds, whole_number
 from mqindex.columns.columns import BinaryColumn, Columns
 from mqindex.columns.limits import several
 from mqindex.columns.numbers import Time
+from mqindex.columns.texts import TextSet
 from mqindex.zones.zone_map import NO_TIME, Entries, ZoneMap
 
 NO_TIMESTAMP = -1
@@ -26,14 +26,14 @@ class RecordFilter:
     ----------
     begin, end : ms since the epoch; `end` is exclusive, and a record without a timestamp is in no period
     start, stop : offsets; `stop` is exclusive
-    keys : bytes, the record's key is one of them
+    keys : TextSet, the record's key is one of them
     """
 
     begin: int | None
     end: int | None
     start: int | None
     stop: int | None
-    keys: tuple[bytes, ...] | None
+    keys: TextSet | None
 
     @classmethod
     def of(
@@ -102,7 +102,7 @@ class RecordFilter:
             chosen &= records["timestamp"] >= self.begin
         if self.end is not None:
             chosen &= records["timestamp"] < self.end
-        if self.keys is not None:
+        if self.keys is not None and chosen.any():
             chosen &= _among(records["key"], self.keys)
         return chosen
 
@@ -113,16 +113,23 @@ def has_time(timestamps: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return there
 
 
-def _keys(given: Any) -> tuple[bytes, ...] | None:
+def _keys(given: Any) -> TextSet | None:
     if given is None:
         return None
+    for as_list in ("to_pylist", "to_list", "tolist"):  # Arrow's, of polars and pandas, NumPy's
+        if hasattr(given, as_list):
+            given = getattr(given, as_list)()
+            break
     keys = [given] if isinstance(given, (str, bytes)) else several("keys", given, "bytes or str, or several of them")
     for key in keys:
         if not isinstance(key, (str, bytes)):
             raise TypeError(f"keys: expected bytes or str, or several of them, got {key!r:.80} among them")
-    return tuple({key.encode(errors="surrogatepass") if isinstance(key, str) else bytes(key) for key in keys})
+    return TextSet(key.encode(errors="surrogatepass") if isinstance(key, str) else bytes(key) for key in keys)
 
 
-def _among(column: BinaryColumn, keys: tuple[bytes, ...]) -> npt.NDArray[np.bool_]:
-    found = texts_among(np.ascontiguousarray(column.data), np.ascontiguousarray(column.offsets), keys)
-    return found if column.valid is None else found & column.valid
+def _among(column: BinaryColumn, keys: TextSet) -> npt.NDArray[np.bool_]:
+    found = keys.among(column)
+    if b"" in keys.texts:  # an empty key is a key, and none is another thing
+        empty = column.offsets[1:] == column.offsets[:-1]
+        found |= empty if column.valid is None else empty & column.valid
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from typing import Final, NamedTuple, Unpack, get_args
 
 import numpy as np
@@ -187,19 +188,23 @@ class Scan(Closable):
 
     def _of_partitions(self, partitions: list[ChosenPartition]) -> Iterator[Columns]:
         for place, segments in partitions:
-            asked = [one for one in segments if not self._wanted.skips(one[0].base_offset, one[0].next_base_offset)]
+            asked = [
+                (files, size)
+                for files, size in segments
+                if size and not self._wanted.skips(files.base_offset, files.next_base_offset)
+            ]
             if not asked:
                 continue
-            with visible_to(self._level, place.path) as visible:
-                for files, size in asked:
-                    if size and (segment := self._opened(files)) is not None:
-                        with segment:
-                            reader = SegmentReader(
-                                segment, size, self._wanted, self._of_records, visible=visible,
-                                check_crc=self._check_crc, read=self._count,
-                            )  # fmt: skip
-                            for records in self._noting(segment, reader):
-                                yield self._finished(records, place.topic, place.partition, files.base_offset)
+            with ExitStack() as opened:
+                visible = opened.enter_context(visible_to(self._level, place.path))
+                for segment, size in self._opened(asked, opened):  # all at once: those open stay, whoever deletes them
+                    reader = SegmentReader(
+                        segment, size, self._wanted, self._of_records, visible=visible, check_crc=self._check_crc,
+                        read=self._count,
+                    )  # fmt: skip
+                    for records in self._noting(segment, reader):
+                        yield self._finished(records, place.topic, place.partition, segment.base_offset)
+                    segment.close()
 
     def _noting(self, segment: LogSegment, reader: SegmentReader) -> Iterator[Columns]:
         """The records of a segment; what is left out is told as soon as it is met."""
@@ -210,14 +215,15 @@ class Scan(Closable):
             yield records
         self.damage += [ScanDamage(segment.path, fault) for fault in segment.damage[told:]]
 
-    def _opened(self, files: SegmentFiles) -> LogSegment | None:
-        try:
-            segment = LogSegment.of_files(files)
-        except FileNotFoundError:
-            self.expired.append(files.log)
-            return None
-        self.files_read += 1
-        return segment
+    def _opened(self, asked: list[tuple[SegmentFiles, int]], opened: ExitStack) -> list[tuple[LogSegment, int]]:
+        found = []
+        for files, size in asked:
+            try:
+                found.append((opened.enter_context(LogSegment.of_files(files)), size))
+            except FileNotFoundError:
+                self.expired.append(files.log)
+        self.files_read += len(found)
+        return found
 
     def _count(self, read: int) -> None:
         self.bytes_read += read

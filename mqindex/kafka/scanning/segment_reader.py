@@ -19,6 +19,7 @@ from mqindex.kafka.scanning.segment_zones import SegmentZones, entries_of
 from mqindex.zones.cache import ZoneCache
 
 _Rows: TypeAlias = npt.NDArray[Any]
+_NONE_BEFORE: Final = np.int64(-(2**63))
 _COPIED: Final = ("value", "headers")  # columns whose bytes are copied only of batches that match
 
 
@@ -73,9 +74,9 @@ class SegmentReader:
 
     def _between(self, start: int, stop: int) -> Iterator[Columns]:
         """Those of the batches that begin at the positions [start, stop)."""
-        begin, end, last = self._wanted.start, self._wanted.stop, None
+        begin, end, last = self._wanted.start, self._wanted.stop, _NONE_BEFORE
         for log, rows in self._parts(start, stop):
-            before = np.r_[rows["last_offset"][0] - 1 if last is None else last, rows["last_offset"][:-1]]
+            before = np.r_[last, rows["last_offset"][:-1]]
             last = rows["last_offset"][-1]
             chosen = np.ones(len(rows), np.bool_)
             if begin is not None:
