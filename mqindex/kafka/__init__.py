@@ -2,7 +2,7 @@
 
 Reference version 4.4.0; the formats are those of every version from 0.11 on. `rebuild` writes the files that the
 broker's own recovery writes. The topic's `index.interval.bytes` is in no file of a partition: where it is not given,
-intact indexes show about what it is.
+the cluster's metadata log in the same log dir says how it is set, or intact indexes show about what it is.
 
 The examples are of a partition without its time indexes. The broker makes empty ones, says nothing, and then finds no
 record by time; after `repair` it finds them again.
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
     from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
     from mqindex.kafka.index.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
+    from mqindex.kafka.internal.commits import decode_commits
+    from mqindex.kafka.internal.markers import decode_markers
+    from mqindex.kafka.internal.metadata import decode_metadata
+    from mqindex.kafka.internal.transaction_states import decode_transactions
     from mqindex.kafka.log.damage import BatchFault
     from mqindex.kafka.log.log_segment import LogSegment
     from mqindex.kafka.log.segment_search import LogOffsetPosition
@@ -63,6 +67,10 @@ _HOME = {
     "TimestampOffset": "mqindex.kafka.index.time_index",
     "TransactionIndex": "mqindex.kafka.index.transaction_index",
     "TxnIndexSearchResult": "mqindex.kafka.index.transaction_index",
+    "decode_commits": "mqindex.kafka.internal.commits",
+    "decode_markers": "mqindex.kafka.internal.markers",
+    "decode_metadata": "mqindex.kafka.internal.metadata",
+    "decode_transactions": "mqindex.kafka.internal.transaction_states",
     "rebuild": "mqindex.kafka.rebuild",
     "repair": "mqindex.kafka.repair",
     "report": "mqindex.kafka.report",
@@ -87,6 +95,10 @@ __all__ = [
     "TimestampOffset",
     "TransactionIndex",
     "TxnIndexSearchResult",
+    "decode_commits",
+    "decode_markers",
+    "decode_metadata",
+    "decode_transactions",
     "rebuild",
     "repair",
     "report",

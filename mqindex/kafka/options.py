@@ -18,8 +18,9 @@ class PartitionArguments(TypedDict, total=False):
     Parameters
     ----------
     kafka_version : as "3.9.1"; None: the rules of 4.4. Up to 1.1 the offset index gets first offsets.
-    index_interval_bytes : the topic's index.interval.bytes, which no file has; None: as the entries of intact .index
-        files of closed segments show it; where they show none, or fit 4096: that.
+    index_interval_bytes : the topic's index.interval.bytes, which no file of a partition has; None: as the metadata log
+        (`__cluster_metadata-0`) in the same log dir says that it is set; else as the entries of intact .index files of
+        closed segments show it; where they show none, or fit 4096: that.
     max_index_size : bytes (segment.index.bytes); a segment with more entries is refused, as by the broker.
     check_crc : False: batches with a wrong checksum count as good, and only headers are read.
     storage_options : of a path that is a URL, as of `obstore.store.from_url`, for `hdfs://` the configuration of

@@ -1,6 +1,7 @@
 """The settings of a Kafka topic that shape its index files: each is one row, which options, checks and the shell ask.
 
-No file of a partition has them. Source: Kafka 4.4.0 `TopicConfig`, `LogConfig`.
+No file of a partition has them; the metadata log has what was set for a topic.
+Source: Kafka 4.4.0 `TopicConfig`, `LogConfig`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def number(name: str, value: Any, least: int) -> int:
 
 INDEX_INTERVAL: Final = Setting(
     "index.interval.bytes", number, 4096, "bytes", "how much of the log is between two entries", 0,
-    argument="index_interval_bytes", shown="as intact .index files show it",
+    argument="index_interval_bytes", shown="as the metadata log or intact .index files show it",
 )  # fmt: skip
 INDEX_SIZE: Final = Setting(
     "segment.index.bytes", number, 10_485_760, "bytes", "how long an index may get", _LEAST,

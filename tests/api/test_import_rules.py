@@ -62,6 +62,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"brokers", "catalogue", "kinds", "layout", "options", "settings"},
         {"index"},
         {"log"},
+        {"internal"},
         {"partition"},
         {"checks"},
         {"stages"},

@@ -29,7 +29,7 @@ from mqindex.kafka.partition.log_dir import was_clean
 from mqindex.kafka.partition.offset_checkpoint import log_start_offset
 from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments
 from mqindex.kafka.partition.producer_state import readable_snapshot
-from mqindex.kafka.partition.survey import Order, Partition, Survey, surveyed_partition, was_cleanly_closed
+from mqindex.kafka.partition.survey import Order, Partition, Survey, surveyed_partition, told_topics, was_cleanly_closed
 
 _WITH_TRANSACTIONS: Final = ("log", IndexKind.TRANSACTION)
 
@@ -56,7 +56,8 @@ def survey_file(order: Order, *, from_start: bool = False) -> Survey:
         first = 0 if from_start else _first_needed(segments, number, known.snapshots, start)
     needed = known._replace(segments=segments[first : number + 1])
     closed = was_cleanly_closed(home, was_clean(parent_of(home)))
-    partition = surveyed_partition(home, needed, order.options, closed, start)
+    topics = told_topics(parent_of(home), order.options)
+    partition = surveyed_partition(home, needed, order.options, closed, start, topics)
     later = (each.base_offset for each in segments[number + 1 :])
     partition = replace(partition, next_base=next(later, None))
     findings = () if name else (catalogue.INDEXES_UNKNOWN.finding(path),)

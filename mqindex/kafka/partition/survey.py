@@ -6,17 +6,18 @@ A survey runs as a stage, in a task, because the driver of a cluster need not se
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from mqindex._words import plural
 from mqindex.errors import BadMagicError, MQIndexError
 from mqindex.files import disk
-from mqindex.files.paths import base_name, size_of
+from mqindex.files.paths import base_name, join, size_of
 from mqindex.files.places.place import require_answer
 from mqindex.kafka import catalogue
 from mqindex.kafka.index.index_entries import read_entries
@@ -38,6 +39,9 @@ from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offs
 from mqindex.kafka.partition.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.partition.producer_state import OpenTransactions, loaded_state, open_transactions_at
 from mqindex.report import Finding, Report, Value
+
+if TYPE_CHECKING:
+    from mqindex.kafka.partition.topic_settings import TopicSettings
 
 AnyReport = TypeVar("AnyReport", bound=Report)
 
@@ -138,12 +142,15 @@ def survey(order: Order) -> Survey:
     found = [one for one in partitions_at(root) if single or one.state != "delete"]
     log_dir = log_dir_of(root)
     clean, starts, points = was_clean(log_dir), log_start_offsets(log_dir), recovery_points(log_dir)
+    topics = told_topics(log_dir, order.options)
     partitions, findings = [], [catalogue.LINKED_DIRECTORY.finding(path) for path in linked_partitions(root)]
     for one in found:
         start = starts.get(entry_name(one.path), 0)
         closed = was_cleanly_closed(one.path, clean)
         try:
-            partition, more = while_files_go(one.path, partial(_surveyed, one.path, order.options, closed, start))
+            partition, more = while_files_go(
+                one.path, partial(_surveyed, one.path, order.options, closed, start, topics)
+            )
         except FileNotFoundError:
             if one.path == root:
                 raise
@@ -159,17 +166,37 @@ def start_report(report: AnyReport, found: Survey) -> AnyReport:
     own = [one.options for one in found.partitions if not one.options.is_of_metadata] or [found.options]
     report.settings = own[0].settings()
     if len({one.index_interval_bytes for one in own}) > 1:
-        report.settings["index_interval_bytes"] = Value("several", "estimated, or the default; one for each topic")
+        report.settings["index_interval_bytes"] = Value("several", _sources(own))
     report.findings += found.findings
     report.bytes = found.bytes
     report.segments = sum(len(partition.segments) for partition in found.partitions)
     return report
 
 
+def _sources(used: Sequence[PartitionOptions]) -> str:
+    """Where several intervals came from: how many partitions have theirs of each source."""
+    counts = Counter("estimated" if each.other_intervals else each.interval_source for each in used)
+    return "; ".join(f"{plural(count, 'partition')}: {source}" for source, count in sorted(counts.items()))
+
+
+def told_topics(log_dir: str, options: PartitionOptions) -> TopicSettings | None:
+    """What is known of the topics' settings, where it matters: nothing of them was given."""
+    if options.interval_source != "default" or not disk.is_directory(join(log_dir, METADATA_LOG)):
+        return None
+    from mqindex.kafka.partition.topic_settings import topic_settings  # here: most partitions lie beside no such log
+
+    return topic_settings(log_dir)
+
+
 def _surveyed(
-    path: str, options: PartitionOptions, clean: bool | None, start: int, files: PartitionFiles
+    path: str,
+    options: PartitionOptions,
+    clean: bool | None,
+    start: int,
+    topics: TopicSettings | None,
+    files: PartitionFiles,
 ) -> tuple[Partition, list[Finding]]:
-    return surveyed_partition(path, files, options, clean, start), _findings(files)
+    return surveyed_partition(path, files, options, clean, start, topics), _findings(files)
 
 
 def partitions_at(root: str) -> tuple[PartitionDirectory, ...]:
@@ -200,7 +227,12 @@ def _state(partition: str) -> str | None:
 
 
 def surveyed_partition(
-    path: str, files: PartitionFiles, options: PartitionOptions, clean: bool | None, start: int
+    path: str,
+    files: PartitionFiles,
+    options: PartitionOptions,
+    clean: bool | None,
+    start: int,
+    topics: TopicSettings | None,
 ) -> Partition:
     """One partition with the segments that are listed. `start`: where its log starts."""
     begun: OpenTransactions = ()
@@ -210,7 +242,7 @@ def surveyed_partition(
     return Partition(
         path=path,
         name=base_name(path),
-        options=_own_options(base_name(path), files.segments, options),
+        options=_own_options(path, files.segments, options, topics),
         segments=files.segments,
         sizes=tuple(size_of(segment.log) for segment in files.segments),
         begun=begun,
@@ -221,10 +253,16 @@ def surveyed_partition(
     )
 
 
-def _own_options(name: str, segments: Sequence[SegmentFiles], options: PartitionOptions) -> PartitionOptions:
-    if name == METADATA_LOG:
+def _own_options(
+    path: str, segments: Sequence[SegmentFiles], options: PartitionOptions, topics: TopicSettings | None
+) -> PartitionOptions:
+    if base_name(path) == METADATA_LOG:
         return options.of_metadata_log()
-    found = interval_bounds(segments[:-1]) if options.interval_source == "default" else None
+    if options.interval_source != "default":
+        return options
+    if topics is not None and (said := topics.interval_of(path)) is not None:
+        return replace(options, index_interval_bytes=said.value, interval_source=said.source)
+    found = interval_bounds(segments[:-1])
     if found is None or found[0] <= options.index_interval_bytes <= found[1]:
         return options
     low, high, files = found

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from tests.peer.conversation import Conversation
 
-__all__ = ["Acknowledged", "Client", "Isolation", "Outgoing", "Record"]
+__all__ = ["Acknowledged", "Client", "Commit", "Isolation", "Outgoing", "Record", "Transaction"]
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 Header = tuple[str, bytes | None]
@@ -52,6 +52,27 @@ class Acknowledged(NamedTuple):
     offset: int
     timestamp: int
     value: bytes | None
+
+
+class Commit(NamedTuple):
+    """A group's offset; leader_epoch -1: none."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+class Transaction(NamedTuple):
+    """Of a transactional id; start_time -1: none."""
+
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_time: int
+    partitions: str
 
 
 class Client(Conversation):
@@ -113,6 +134,24 @@ class Client(Conversation):
     def special_offsets(self, topic: str) -> list[tuple[int, int]]:
         """Timestamp and offset of list-offsets' -1 (end), -2 (start) and -3 (largest timestamp)."""
         return [(int(time), int(offset)) for offset, time in self.ask(["special", topic])]
+
+    def commit(self, group: str, topic: str, commits: Sequence[tuple[int, int, str]]) -> None:
+        """A member of a group commits these: offset, leader epoch (-1: none), metadata."""
+        self.ask(["commit", group, topic, *(str(word) for each in commits for word in each)])
+
+    def commits(self, group: str) -> list[Commit]:
+        """What the administrator's listConsumerGroupOffsets says."""
+        rows = self.ask(["offsets", group])
+        return [Commit(row[0], int(row[1]), int(row[2]), int(row[3]), row[4]) for row in rows]
+
+    def forget(self, group: str, topic: str) -> None:
+        """Delete a group's commit."""
+        self.ask(["forget", group, topic])
+
+    def transaction(self, name: str) -> Transaction:
+        """What the administrator's describeTransactions says."""
+        (row,) = self.ask(["transaction", name])
+        return Transaction(row[0], *(int(word) for word in row[1:5]), row[5])
 
 
 def _word(data: bytes | None) -> str:

@@ -8,11 +8,13 @@ public final class Driver implements Conversation.Partner {
     private final Sender sender;
     private final Reader reader;
     private final Administrator administrator;
+    private final Groups groups;
 
     private Driver(String address) {
         sender = new Sender(address);
         reader = new Reader(address);
         administrator = new Administrator(address);
+        groups = new Groups(address);
     }
 
     public static void main(String[] argv) throws Exception {
@@ -49,6 +51,14 @@ public final class Driver implements Conversation.Partner {
                 return reader.seek(rest.get(0), rest.get(1), rest.subList(2, rest.size()));
             case "probe":
                 return reader.probe(rest.get(0), Integer.parseInt(rest.get(1)), rest.subList(2, rest.size()));
+            case "commit":
+                return groups.commit(rest.get(0), rest.get(1), rest.subList(2, rest.size()));
+            case "offsets":
+                return groups.offsets(rest.get(0));
+            case "forget":
+                return groups.forget(rest.get(0), rest.get(1));
+            case "transaction":
+                return groups.transaction(rest.get(0));
             case "times":
                 return reader.times(rest.get(0), rest.subList(1, rest.size()));
             default:
