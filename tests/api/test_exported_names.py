@@ -84,6 +84,7 @@ EXPORTS = {
         "PutMessagesResult",
         "QueryMessageResult",
         "QueryOffsetResult",
+        "Scan",
         "StoreHealth",
         "TopicConfig",
         "follow",
@@ -94,6 +95,7 @@ EXPORTS = {
         "rebuild",
         "repair",
         "report",
+        "scan",
         "tag_hash",
         "undo_repair",
         "verify",
@@ -251,6 +253,8 @@ SIGNATURES = {
     "mqindex.rocketmq.MessageStore.reput": "*, follow=False, stop=None, progress=None",
     "mqindex.rocketmq.MessageStore.flush": "",
     "mqindex.rocketmq.verify": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
+    "mqindex.rocketmq.scan": "store, *, topic=None, queue_id=None, begin=None, end=None, start_offset=None, "
+    f"end_offset=None, keys=None, tags=None, columns=None, decompress=True, cache=None, {STORE_OPTIONS}",
     "mqindex.rocketmq.follow": f"store, out, *, stop, progress=None, interval=0.001, {STORE_OPTIONS}, engine=None",
     "mqindex.rocketmq.rebuild": f"store, out, *, parts=None, {STORE_OPTIONS}, split_size={128 << 20}, "
     "overwrite=False, engine=None",
