@@ -208,6 +208,19 @@ class CommitLog(Closable):
             self._end = self._good = self.min_phy_offset if last < 0 else end_of_file(self.files[last])
         return self._end
 
+    @property
+    def most_phy_offset(self) -> int:
+        """Internal: a phy offset behind which the log does not reach: its end if that is known. Nothing is read."""
+        known = self._appender is not None or self._end is not None or not self.files
+        return self.max_phy_offset if known else self.files[-1].stop
+
+    def reaches(self, phy_offset: int) -> bool:
+        """Internal: whether the end is there or later. It is looked for only where the newest file must tell."""
+        if phy_offset > self.most_phy_offset:
+            return False
+        begun = self.files[self._newest_begun()].start if self.files and self._appender is None else 0
+        return phy_offset <= begun or phy_offset <= self.max_phy_offset
+
     def scan(
         self,
         start: int | None = None,
@@ -447,12 +460,16 @@ class CommitLog(Closable):
         if self._appender is not None:
             return bisect_right(self._starts, self.max_phy_offset - 1) - 1
         if self._last is None:
-            if self._begun is None:
-                self._begun = newest_begun(self.files)
-            if self.files and stop <= self.files[self._begun].start:
-                return self._begun
+            begun = self._newest_begun()
+            if self.files and stop <= self.files[begun].start:
+                return begun
             self._last = last_file_with_frames(self.files)
         return self._last
+
+    def _newest_begun(self) -> int:
+        if self._begun is None:
+            self._begun = newest_begun(self.files)
+        return self._begun
 
     def _file_of(self, phy_offset: int) -> LogFile:
         number = bisect_right(self._starts, phy_offset) - 1

@@ -148,19 +148,31 @@ def get_message(
             break
         if not wanted.matches_code(tags_code):
             status = status if messages else GetMessageStatus.NO_MATCHED_MESSAGE
-        elif not holds(log, phy_offset, size):
+        elif (message := _held(log, phy_offset, size, offset + number)) is None:
             status = status if messages else GetMessageStatus.MESSAGE_WAS_REMOVING
             from_phy_offset = _next_file(log, phy_offset)
         else:
-            messages.append(read_unit(log, phy_offset, size, offset + number))
+            messages.append(message)
             status, from_phy_offset = GetMessageStatus.FOUND, None
     kept = [message for message in messages if wanted.matches(message.tags)]
     return GetMessageResult(status, offset + looked, low, high, kept)
 
 
+def _held(log: CommitLog, phy_offset: int, size: int, queue_offset: int) -> Message | None:
+    """The message that a unit leads to; None: the log does not have it, or not yet. Only then is its end looked for."""
+    if not holds(log, phy_offset, size):
+        return None
+    try:
+        return read_unit(log, phy_offset, size, queue_offset)
+    except FormatError as error:
+        if was_cut(error) or isinstance(error, LogExpiredError) or log.reaches(phy_offset + size):
+            raise
+        return None
+
+
 def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
-    """Whether the log has these bytes in one of its files: they are neither expired nor yet to come."""
-    if not 0 <= phy_offset < phy_offset + size <= log.max_phy_offset:
+    """Whether the log may have these bytes in one of its files: not if they are expired or known to be yet to come."""
+    if not 0 <= phy_offset < phy_offset + size <= log.most_phy_offset:
         return False
     try:
         file, _ = log.map_at(phy_offset)

@@ -99,7 +99,7 @@ def look_message(log: CommitLog, phy_offset: int) -> Message | None:
     try:
         return log.get_message(phy_offset)
     except FormatError as error:
-        if phy_offset >= log.max_phy_offset:
+        if not log.reaches(phy_offset + 1):
             return None  # what is written there at this moment is no damage
         if was_cut(error) or not (isinstance(error, _NO_FRAME) or error.at is None or error.field == "phy_offset"):
             raise
