@@ -395,11 +395,12 @@ class LogSegment(SegmentSearch, Closable):
         The log is renamed first, then its indexes: an index that was opened while this is False belongs to this log.
         """
         try:
-            return not self._is(status_of(self.path))
+            return not self.is_of(status_of(self.path))
         except FileNotFoundError:
             return True
 
-    def _is(self, stat: os.stat_result) -> bool:
+    def is_of(self, stat: os.stat_result) -> bool:
+        """Internal: whether this is the file that such a status was of."""
         return (stat.st_dev, stat.st_ino) == self._identity
 
     @contextlib.contextmanager
@@ -409,7 +410,7 @@ class LogSegment(SegmentSearch, Closable):
             fd = -1
             with contextlib.suppress(FileNotFoundError):
                 file = opened.enter_context(reading(self.path, buffered=False))
-                if self._is(os.fstat(file.fileno())):
+                if self.is_of(os.fstat(file.fileno())):
                     fd = file.fileno()
             yield fd
 

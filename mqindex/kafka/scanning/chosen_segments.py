@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from mqindex._native.numbers import whole_number
 from mqindex.columns.limits import several
 from mqindex.files import disk
-from mqindex.files.paths import absolute, as_it_is, one_look, parent_of
+from mqindex.files.paths import absolute, as_it_is, one_look, parent_of, status_of
 from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.layout import base_offset_of, require_file
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -18,16 +20,24 @@ from mqindex.kafka.partition.partition_files import while_files_go
 from mqindex.kafka.partition.survey import partitions_at
 
 
+class ChosenSegment(NamedTuple):
+    """A segment, and what its log was when the scan began."""
+
+    files: SegmentFiles
+    status: os.stat_result
+
+
 class ChosenPartition(NamedTuple):
     """A partition as it is when a scan begins.
 
     Attributes
     ----------
-    place : its directory. segments : with the length of each log then, by base offset
+    place : its directory. segments : by base offset. is_whole : False: one log of it was named
     """
 
     place: PartitionDirectory
-    segments: tuple[tuple[SegmentFiles, int], ...]
+    segments: tuple[ChosenSegment, ...]
+    is_whole: bool = True
 
 
 def chosen_partitions(path: str, partitions: Any) -> list[ChosenPartition]:
@@ -44,7 +54,7 @@ def chosen_partitions(path: str, partitions: Any) -> list[ChosenPartition]:
             log = require_file(where, "log")
             home = named_partition(parent_of(where))
             _chosen([home], partitions, where)
-            return [ChosenPartition(home, (_with_size(SegmentFiles(base_offset_of(log), log)),))]
+            return [ChosenPartition(home, (_as_it_is(SegmentFiles(base_offset_of(log), log)),), is_whole=False)]
         homes = partitions_at(where)
         used = [home for home in homes if home.state is None or home.path == where]
         return [found for home in _chosen(used, partitions, where) if (found := _listed(home, where)) is not None]
@@ -54,7 +64,7 @@ def _listed(home: PartitionDirectory, root: str) -> ChosenPartition | None:
     """None: a broker deleted it meanwhile."""
     try:
         return while_files_go(
-            home.path, lambda files: ChosenPartition(home, tuple(_with_size(segment) for segment in files.segments))
+            home.path, lambda files: ChosenPartition(home, tuple(_as_it_is(segment) for segment in files.segments))
         )
     except FileNotFoundError:
         if home.path == root:
@@ -62,9 +72,9 @@ def _listed(home: PartitionDirectory, root: str) -> ChosenPartition | None:
         return None
 
 
-def _with_size(files: SegmentFiles) -> tuple[SegmentFiles, int]:
-    log, size = as_it_is(files.log)
-    return SegmentFiles(files.base_offset, log, files.indexes, files.next_base_offset), size
+def _as_it_is(files: SegmentFiles) -> ChosenSegment:
+    log, _ = as_it_is(files.log)
+    return ChosenSegment(replace(files, log=log), status_of(log))
 
 
 def _chosen(homes: Sequence[PartitionDirectory], asked: Any, path: str) -> Iterable[PartitionDirectory]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from typing import Final, NamedTuple, Unpack, get_args
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,19 +14,21 @@ from mqindex.columns.columns import Column, Columns, StringColumn, chosen_column
 from mqindex.columns.numbers import Time
 from mqindex.files.closable import Closable
 from mqindex.files.places.place import given_path
+from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.records import COLUMNS, no_records
-from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.isolation import visible_to
 from mqindex.kafka.partition.partition_log import IsolationLevel
 from mqindex.kafka.scanning.chosen_segments import ChosenPartition, chosen_partitions
+from mqindex.kafka.scanning.opened_segments import OpenedSegments
 from mqindex.kafka.scanning.record_filter import RecordFilter, has_time
 from mqindex.kafka.scanning.segment_reader import SegmentReader
 from mqindex.zones.cache import Cache, ZoneCache
 
 SCAN_COLUMNS: Final = ("topic", "partition", *COLUMNS, "segment")
+_Rows: TypeAlias = npt.NDArray[Any]
 _NO_TIME: Final = np.datetime64("NaT", "ms")
 
 
@@ -128,7 +129,7 @@ class Scan(Closable):
     columns : tuple of str
     bytes_read, files_read : int, so far: bytes of the batches that were walked, logs that were opened
     damage : list of ScanDamage: what was left out so far; reading goes on at the next valid batch
-    expired : list of str: logs that a broker deleted before the scan came to them; they are left out, too
+    expired : list of str: logs that a broker deleted before the scan came to their partition; they are left out, too
 
     Notes
     -----
@@ -187,24 +188,26 @@ class Scan(Closable):
     # ---- inside
 
     def _of_partitions(self, partitions: list[ChosenPartition]) -> Iterator[Columns]:
-        for place, segments in partitions:
-            asked = [
-                (files, size)
-                for files, size in segments
-                if size and not self._wanted.skips(files.base_offset, files.next_base_offset)
-            ]
-            if not asked:
-                continue
-            with ExitStack() as opened:
-                visible = opened.enter_context(visible_to(self._level, place.path))
-                for segment, size in self._opened(asked, opened):  # all at once: those open stay, whoever deletes them
-                    reader = SegmentReader(
-                        segment, size, self._wanted, self._of_records, visible=visible, check_crc=self._check_crc,
-                        read=self._count,
-                    )  # fmt: skip
-                    for records in self._noting(segment, reader):
-                        yield self._finished(records, place.topic, place.partition, segment.base_offset)
-                    segment.close()
+        for partition in partitions:
+            place = partition.place
+            with OpenedSegments(partition, self._wanted) as opened:
+                self.files_read += len(opened.segments)
+                self.expired += opened.expired
+                if opened.segments:
+                    with visible_to(self._level, place.path) as visible:
+                        for segment, size in opened.segments:
+                            yield from self._of_segment(segment, size, place, visible)
+                            segment.close()
+
+    def _of_segment(
+        self, segment: LogSegment, size: int, place: PartitionDirectory, visible: Callable[[_Rows], _Rows]
+    ) -> Iterator[Columns]:
+        reader = SegmentReader(
+            segment, size, self._wanted, self._of_records, visible=visible, check_crc=self._check_crc,
+            read=self._count,
+        )  # fmt: skip
+        for records in self._noting(segment, reader):
+            yield self._finished(records, place.topic, place.partition, segment.base_offset)
 
     def _noting(self, segment: LogSegment, reader: SegmentReader) -> Iterator[Columns]:
         """The records of a segment; what is left out is told as soon as it is met."""
@@ -214,16 +217,6 @@ class Scan(Closable):
             told = len(segment.damage)
             yield records
         self.damage += [ScanDamage(segment.path, fault) for fault in segment.damage[told:]]
-
-    def _opened(self, asked: list[tuple[SegmentFiles, int]], opened: ExitStack) -> list[tuple[LogSegment, int]]:
-        found = []
-        for files, size in asked:
-            try:
-                found.append((opened.enter_context(LogSegment.of_files(files)), size))
-            except FileNotFoundError:
-                self.expired.append(files.log)
-        self.files_read += len(found)
-        return found
 
     def _count(self, read: int) -> None:
         self.bytes_read += read

@@ -61,7 +61,8 @@ class SegmentReader:
         if self._wanted.has_period:
             yield from self._gathered(zones)
         else:
-            yield from self._between(self._start_from(end), self._size)
+            start, likely = self._by_headers(end)
+            yield from self._between(start, self._size, likely)
 
     def _gathered(self, zones: SegmentZones) -> Iterator[Columns]:
         """Those behind what is known, in a pass that makes more of it known."""
@@ -72,20 +73,23 @@ class SegmentReader:
         if self._check_crc:  # else bad batches may be among them, which others leave out
             zones.keep()
 
-    def _between(self, start: int, stop: int) -> Iterator[Columns]:
-        """Those of the batches that begin at the positions [start, stop)."""
+    def _between(self, start: int, stop: int, likely: int | None = None) -> Iterator[Columns]:
+        """Those of the batches that begin at the positions [start, stop); likely: none from there on has an offset that
+        is asked for, which is believed only if a good batch before it says so, too.
+        """
         begin, end, last = self._wanted.start, self._wanted.stop, _NONE_BEFORE
-        for log, rows in self._parts(start, stop):
-            before = np.r_[last, rows["last_offset"][:-1]]
-            last = rows["last_offset"][-1]
-            chosen = np.ones(len(rows), np.bool_)
-            if begin is not None:
-                chosen &= rows["last_offset"] >= begin
-            if end is not None:  # of a compressed batch of magic 0 or 1 the header has the last offset alone
-                chosen &= before < end - 1
-            yield from self._picked(log, rows[chosen])
-            if end is not None and last >= end - 1:
-                return
+        for bound in [stop] if likely is None else [likely, stop]:
+            for log, rows in self._parts(start, bound):
+                before = np.r_[last, rows["last_offset"][:-1]]
+                last, start = rows["last_offset"][-1], int(rows["position"][-1] + rows["size"][-1])
+                chosen = np.ones(len(rows), np.bool_)
+                if begin is not None:
+                    chosen &= rows["last_offset"] >= begin
+                if end is not None:  # of a compressed batch of magic 0 or 1 the header has the last offset alone
+                    chosen &= before < end - 1
+                yield from self._picked(log, rows[chosen])
+                if end is not None and last >= end - 1:
+                    return
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[Any, _Rows]]:
         for log, rows in self._segment.batch_parts(start, stop, check_crc=self._check_crc):
@@ -116,24 +120,27 @@ class SegmentReader:
             found[np.searchsorted(rows["position"], records["position"][matching])] = True
         return found
 
-    def _start_from(self, at: int) -> int:
-        """Where to begin for the first offset asked for: the last batch that a walk over headers meets before it.
+    def _by_headers(self, at: int) -> tuple[int, int | None]:
+        """Where to begin for the first offset asked for, and where the last one is behind, by a walk over headers.
 
-        Its own checksum is compared then: a wrong length in it leads nowhere unseen. The indexes are not asked.
+        It begins with the last batch before, of which the checksum is compared then: a wrong length in it leads nowhere
+        unseen. The indexes are not asked.
         """
-        offset = self._wanted.start
-        if offset is None or isinstance(self._segment.path, Place):  # there a walk over headers reads all
-            return at
-        walk = self._segment.walk(at, self._size)
+        if isinstance(self._segment.path, Place):  # there a walk over headers reads all
+            return at, None
+        first = -1 if self._wanted.start is None else self._wanted.start
+        end, begun, walk = self._wanted.stop, False, self._segment.walk(at, self._size)
         for log, limit in walk:
             scan = BatchScan(log, walk.at, limit, check_crc=False)
             for view in scan:
                 rows = batch_rows([view])
-                before = int(np.argmax(np.r_[rows["last_offset"] >= offset, True]))
-                self._read(min(before + 1, len(rows)) * HEAD)
-                if before:
+                self._read(len(rows) * HEAD)
+                before = int(np.argmax(np.r_[rows["last_offset"] >= first, True]))
+                if before and not begun:
                     at = int(rows["position"][before - 1])
-                if before < len(rows):
-                    return at
+                begun = begun or before < len(rows)
+                behind = rows[rows["last_offset"] >= end - 1] if end is not None else rows[:0]
+                if len(behind) or (begun and end is None):
+                    return at, int(behind["position"][0] + 1) if len(behind) else None
             walk.at = scan.end
-        return at
+        return at, None

@@ -1,0 +1,341 @@
+"""`kafka.scan`: paths, partitions, snapshots, damage, what is read, and bad arguments."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mqindex.errors import BadMagicError, ClosedFileError
+from mqindex.kafka import Scan, scan
+from mqindex.zones.zone_map import ZONE_BYTES
+from tests.support.big_segments import BIG_BATCH, RECORDS, write_big_segment
+from tests.support.damaged_partition import DAMAGE, damaged_partition
+from tests.support.elsewhere import WAYS, Ways, memory
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
+
+__all__ = ["memory"]  # a fixture
+MIB = 1 << 20
+
+
+def offsets(records: Scan) -> list[int]:
+    with records:
+        return [offset for batch in records for offset in batch["offset"].tolist()]
+
+
+def records_at(times: Any, key: bytes | None = b"k") -> list[KafkaRecord]:
+    return [KafkaRecord(b"value", key, FIRST_TIME + time) for time in times]
+
+
+def write(directory: Path, segments: int = 3) -> PartitionWriter:
+    """Ten records a segment; offset n has the time FIRST_TIME + n."""
+    writer = PartitionWriter(directory)
+    for number in range(segments):
+        if number:
+            writer.roll()
+        for first in range(10 * number, 10 * number + 10, 5):
+            writer.append(records_at(range(first, first + 5)))
+    writer.close()
+    return writer
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """orders-0, orders-2, orders-10, other-0, and one that is being deleted."""
+    for name in ("orders-10", "orders-2", "other-0", "orders-0", "gone-0.0123456789abcdef0123456789abcdef-delete"):
+        write(tmp_path / "logs" / name)
+    (tmp_path / "logs" / "meta.properties").write_text("")
+    return tmp_path / "logs"
+
+
+def partitions(records: Scan) -> list[str]:
+    places = [
+        (topic, number) for batch in records for topic, number in zip(batch["topic"], batch["partition"], strict=True)
+    ]
+    return [f"{topic}-{number}" for topic, number in dict.fromkeys(places)]
+
+
+# ---- paths and partitions
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (None, ["orders-0", "orders-2", "orders-10", "other-0"]),
+        ("orders", ["orders-0", "orders-2", "orders-10"]),
+        (["other-0", "orders-2"], ["orders-2", "other-0"]),
+        ([("orders", 10), "orders-10", ("orders", np.int32(0))], ["orders-0", "orders-10"]),
+        ([], []),
+    ],
+)
+def test_partitions_are_named_by_name_topic_and_number(log_dir: Path, asked: Any, found: list[str]) -> None:
+    assert partitions(scan(log_dir, partitions=asked)) == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "words"),
+    [
+        ("order-0", ValueError, r"partitions: expected partitions or topics of .*logs, got 'order-0'; the nearest is"),
+        ([("orders", 1)], ValueError, "got 'orders-1'; the nearest is 'orders-"),
+        (("orders", 0), TypeError, r"partitions: expected names like .*got 0 among them"),
+        (7, TypeError, "partitions: expected names like"),
+        ([("orders", 0.5)], TypeError, "partitions: expected a whole number"),
+    ],
+)
+def test_a_partition_that_is_not_there_is_named(log_dir: Path, asked: Any, error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        scan(log_dir, partitions=asked)
+
+
+def test_a_path_is_a_log_dir_a_partition_or_a_log(log_dir: Path) -> None:
+    columns = ["topic", "partition", "segment", "offset"]
+    assert offsets(scan(log_dir / "orders-2")) == list(range(30))
+    (batch,) = scan(log_dir / "orders-2" / "00000000000000000010.log", columns=columns)
+    assert batch.to_arrow().to_pylist()[0] == {"topic": "orders", "partition": 2, "segment": 10, "offset": 10}
+    assert offsets(scan(log_dir / "gone-0.0123456789abcdef0123456789abcdef-delete")) == list(range(30))
+    (log_dir / "orders-2" / "00000000000000000010.log").rename(log_dir / "00000000000000000010.log.deleted")
+    assert offsets(scan(log_dir / "00000000000000000010.log.deleted")) == list(range(10, 20))
+
+
+def test_a_path_of_something_else_is_an_error(tmp_path: Path, log_dir: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        scan(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadMagicError, match="neither a partition nor a log dir"):
+        scan(tmp_path / "empty")
+    with pytest.raises(BadMagicError, match="another file of a segment"):
+        scan(log_dir / "orders-0" / "00000000000000000010.index")
+
+
+@pytest.mark.parametrize("etags", [True, False])
+def test_a_url_is_read_as_a_path_is(log_dir: Path, memory: Ways, tmp_path: Path, etags: bool) -> None:
+    memory.etags = etags
+    asked: dict[str, Any] = {"begin": FIRST_TIME + 7, "end": FIRST_TIME + 23, "cache": tmp_path / "cache"}
+    url = WAYS.upload(log_dir)
+    for _ in range(2):
+        assert offsets(scan(url, **asked)) == offsets(scan(log_dir, **asked)) == [*range(7, 23)] * 4
+    assert offsets(scan(f"{url}/orders-0", start_offset=12, isolation_level="read_committed")) == list(range(12, 30))
+    assert offsets(scan(f"{url}/orders-0/{10:020}.log")) == list(range(10, 20))
+
+
+# ---- what matches
+
+
+def test_times_are_given_in_any_form(log_dir: Path) -> None:
+    begin = datetime.fromtimestamp((FIRST_TIME + 5) / 1000, UTC)
+    end = np.datetime64(FIRST_TIME + 8, "ms")
+    assert offsets(scan(log_dir, partitions="other", begin=begin, end=end)) == [5, 6, 7]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_keys_are_bytes_or_text_empty_ones_too(tmp_path: Path, many: bool) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    writer.append([KafkaRecord(b"v", key) for key in (None, b"", b"a", b"\xff", "é".encode(), b"ab")])
+    more = [f"other-{number}" for number in range(40 * many)]
+    for keys, found in (
+        ([b"", *more], [1]),
+        (["é", b"\xff", *more], [3, 4]),
+        ([*more], []),
+        (pa.array(["a", "ab", *more]), [2, 5]),
+    ):
+        assert offsets(scan(writer.directory, keys=keys)) == found
+    assert offsets(scan(writer.directory, keys="a", columns=["offset"])) == [2]
+    with pytest.raises(TypeError, match="keys: expected bytes or str, or several of them, got None among them"):
+        scan(writer.directory, keys=[None])
+
+
+def test_a_record_without_a_time_is_in_no_period_and_its_time_is_null(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    writer.append([KafkaRecord(b"v", b"k")], magic=0)
+    writer.append(records_at([3]))
+    times = [time for batch in scan(writer.directory) for time in batch["timestamp"].tolist()]
+    assert times[0] is None and times[1] is not None
+    assert offsets(scan(writer.directory, begin=-(2**62))) == offsets(scan(writer.directory, end=2**62)) == [1]
+
+
+def test_no_record_has_the_schema_of_records(log_dir: Path) -> None:
+    records = scan(log_dir, partitions="other")
+    assert records.empty().to_arrow().schema == next(records).to_arrow().schema
+    assert list(records.empty()) == list(records.columns) and len(records.empty()) == 0
+    assert scan(log_dir, columns=["segment", "topic"]).columns == ("segment", "topic")
+
+
+def test_rows_are_counted_without_a_column(log_dir: Path) -> None:
+    assert sum(len(batch) for batch in scan(log_dir, columns=[])) == 120
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "words"),
+    [
+        ({"begin": "today"}, TypeError, "begin: expected"),
+        ({"end": 1.5}, TypeError, "end: expected"),
+        ({"start_offset": "5"}, TypeError, "start_offset: expected"),
+        ({"end_offset": True}, TypeError, "end_offset: expected"),
+        ({"keys": 5}, TypeError, "keys: expected bytes or str"),
+        ({"isolation_level": "serializable"}, ValueError, "isolation_level: expected read_uncommitted or read_commit"),
+        ({"columns": ["offset", "vlaue"]}, ValueError, "columns: expected some of topic, .*, got 'vlaue'"),
+        ({"cache": 5}, TypeError, "cache: expected"),
+        ({"partition": "orders-0"}, TypeError, "Did you mean 'partitions'"),
+    ],
+)
+def test_a_wrong_argument_is_named(log_dir: Path, asked: dict[str, Any], error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        scan(log_dir, **asked)
+
+
+def test_a_scan_that_is_closed_gives_no_more(log_dir: Path) -> None:
+    with scan(log_dir) as records:
+        next(records)
+    records.close()
+    with pytest.raises(ClosedFileError, match="the scan is closed"):
+        next(records)
+
+
+# ---- what is read
+
+
+def test_a_window_of_a_large_segment_reads_that_window(tmp_path: Path) -> None:
+    segment = write_big_segment(str(tmp_path / "t-0"), 0, 64 * MIB)
+    middle = segment.next_offset // 2
+    window: dict[str, Any] = {"begin": FIRST_TIME + middle, "end": FIRST_TIME + middle + 50 * RECORDS}
+    first, again = (scan(tmp_path / "t-0", **window, cache=tmp_path / "cache") for _ in range(2))
+    assert offsets(first) == offsets(again) == list(range(middle, middle + 50 * RECORDS))
+    assert first.bytes_read == segment.batches * BIG_BATCH
+    assert again.bytes_read <= 50 * BIG_BATCH + 2 * ZONE_BYTES + BIG_BATCH < 50 * BIG_BATCH + MIB
+    for cache in (tmp_path / "cache", False):
+        some = scan(tmp_path / "t-0", start_offset=middle + 3, end_offset=middle + 40, cache=cache)
+        assert offsets(some) == list(range(middle + 3, middle + 40)) and some.bytes_read < MIB
+
+
+def test_segments_of_other_offsets_are_not_opened(tmp_path: Path) -> None:
+    directory = write(tmp_path / "t-0").directory
+    some = scan(directory, start_offset=10, end_offset=20)
+    assert offsets(some) == list(range(10, 20)) and some.files_read == 1
+    assert offsets(scan(directory, start_offset=30)) == [] == offsets(scan(directory, start_offset=5, end_offset=5))
+
+
+def test_what_a_log_has_grown_by_is_read_and_kept_too(tmp_path: Path) -> None:
+    writer, cache = write(tmp_path / "t-0", segments=1), tmp_path / "cache"
+    for number in range(10, 60, 5):
+        assert offsets(scan(writer.directory, begin=FIRST_TIME + 8, cache=cache)) == list(range(8, number))
+        again = scan(writer.directory, begin=FIRST_TIME + number, cache=cache)
+        assert offsets(again) == [] and again.bytes_read == 0
+        before = writer.path().stat().st_size
+        writer.append(records_at(range(number, number + 5)))
+        grown = scan(writer.directory, begin=FIRST_TIME + number, cache=cache)
+        assert offsets(grown) == list(range(number, number + 5))
+        assert grown.bytes_read == writer.path().stat().st_size - before
+
+
+def test_a_log_that_was_cut_and_written_anew_is_read_anew(tmp_path: Path) -> None:
+    writer, cache = write(tmp_path / "t-0", segments=1), tmp_path / "cache"
+    assert offsets(scan(writer.directory, begin=FIRST_TIME + 100, cache=cache)) == []
+    shutil.rmtree(writer.directory)
+    other = PartitionWriter(writer.directory)
+    for _ in range(5):
+        other.append(records_at(range(100, 105)))
+    assert offsets(scan(other.directory, begin=FIRST_TIME + 100, cache=cache)) == list(range(25))
+
+
+def test_a_closed_segment_of_another_version_is_read_anew(tmp_path: Path) -> None:
+    writer, cache = write(tmp_path / "t-0"), tmp_path / "cache"
+    offsets(scan(writer.directory, begin=FIRST_TIME, cache=cache))
+    os.utime(writer.directory / f"{0:020}.log")
+    again = scan(writer.directory, begin=FIRST_TIME + 100, cache=cache)
+    assert offsets(again) == [] and again.bytes_read == (writer.directory / f"{0:020}.log").stat().st_size
+
+
+def test_zeros_of_a_preallocated_log_are_its_end(tmp_path: Path) -> None:
+    writer, cache = write(tmp_path / "t-0"), tmp_path / "cache"
+    size = writer.path().stat().st_size
+    os.truncate(writer.path(), size + 4096)
+    for _ in range(2):
+        some = scan(writer.directory, begin=FIRST_TIME + 25, cache=cache)
+        assert offsets(some) == list(range(25, 30)) and some.damage == []
+    with writer.path().open("r+b") as file:  # the length stays
+        file.seek(size)
+        file.write((writer.directory / f"{0:020}.log").read_bytes())
+    stamp = writer.path().stat()
+    os.utime(writer.path(), ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert len(offsets(scan(writer.directory, begin=FIRST_TIME, cache=cache))) == 40
+
+
+# ---- logs that change, logs that are damaged
+
+
+def test_a_scan_sees_the_logs_as_they_were_when_it_began(tmp_path: Path) -> None:
+    writer = write(tmp_path / "t-0")
+    for asked in ({}, {"begin": FIRST_TIME}, {"start_offset": 1}):
+        expected = offsets(scan(writer.directory, **asked))
+        records = scan(writer.directory, cache=tmp_path / "cache", **asked)
+        writer.append(records_at([1000]))
+        writer.roll()
+        writer.append(records_at([1001]))
+        assert offsets(records) == expected
+    assert writer.next_offset == 36
+
+
+def test_a_batch_of_which_a_part_was_there_is_not_seen(tmp_path: Path) -> None:
+    writer = write(tmp_path / "t-0")
+    whole = writer.path().read_bytes()
+    os.truncate(writer.path(), len(whole) - 10)
+    for asked in ({}, {"begin": FIRST_TIME}):
+        records = scan(writer.directory, cache=tmp_path / "cache", **asked)
+        writer.path().write_bytes(whole)
+        assert offsets(records) == list(range(25))
+        os.truncate(writer.path(), len(whole) - 10)
+
+
+def test_what_retention_deletes_before_it_is_read_is_said(tmp_path: Path) -> None:
+    directory = write(tmp_path / "t-0").directory
+    records = scan(directory)
+    oldest = directory / f"{0:020}.log"
+    oldest.unlink()
+    assert offsets(records) == list(range(10, 30)) and records.expired == [str(oldest)]
+    records = scan(directory, end_offset=15)
+    shutil.rmtree(directory)
+    assert offsets(records) == [] and records.expired == [str(directory / f"{10:020}.log")]
+
+
+def test_a_segment_that_is_open_is_read_whoever_deletes_it(tmp_path: Path) -> None:
+    directory = write(tmp_path / "t-0").directory
+    records = scan(directory, columns=["offset"])
+    found = next(records)["offset"].tolist()
+    shutil.rmtree(directory)
+    assert found + offsets(records) == list(range(30)) and records.expired == []
+
+
+def test_what_a_broker_has_cleaned_is_read_as_it_left_it(tmp_path: Path) -> None:
+    """Two segments become one, of another file: with more bytes than the first had, or fewer."""
+    directory = write(tmp_path / "t-0").directory
+    records = scan(directory)
+    first, second = (directory / f"{base:020}.log" for base in (0, 10))
+    (directory / "cleaned").write_bytes(first.read_bytes() + second.read_bytes())
+    (directory / "cleaned").rename(first)
+    second.unlink()
+    assert offsets(records) == list(range(30)) and records.expired == []
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damage_is_left_out_and_said_each_time(tmp_path: Path, kind: str) -> None:
+    damaged_partition(tmp_path / "t-0", kind)
+    damage, cache = DAMAGE[kind], tmp_path / "cache"
+    path = str(tmp_path / "t-0" / f"{damage.segment:020}.log")
+    for asked in ({}, {"begin": FIRST_TIME + 75}, {"begin": FIRST_TIME + 75}):
+        records = scan(tmp_path / "t-0", cache=cache, **asked)
+        assert offsets(records) == [offset for offset in damage.left if not asked or offset >= 75]
+        ((where, fault),) = records.damage
+        assert (where, fault.kind, fault.last_offset) == (path, damage.kind, damage.last)
+        assert str(records.damage[0]).startswith(f"{damage.kind}: {path}")
+
+
+def test_a_scan_that_compares_no_checksum_keeps_no_map(tmp_path: Path) -> None:
+    damaged_partition(tmp_path / "t-0", "value")
+    some = scan(tmp_path / "t-0", begin=0, check_crc=False, cache=tmp_path / "cache")
+    assert len(offsets(some)) == 200 and some.damage == [] and not (tmp_path / "cache").exists()
