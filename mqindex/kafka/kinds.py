@@ -87,6 +87,23 @@ def segment_name(path: str) -> SegmentName | None:
     return None if match is None else SegmentName(int(match[1]), match[2], match[3])
 
 
+def is_deleted(path: str) -> bool:
+    """Whether a broker has deleted a segment's file and not yet removed it."""
+    named = segment_name(path)
+    return named is not None and named.after == ".deleted"
+
+
+def beside(path: str, ending: str) -> str:
+    """Where another file of the segment is that `path` is of. What goes or comes has others of its kind beside it.
+
+    >>> beside("t-0/00000000000000000042.log.deleted", "index")
+    't-0/00000000000000000042.index.deleted'
+    """
+    name, named = base_name(path), segment_name(path)
+    stem, after = (os.path.splitext(name)[0], "") if named is None else (name[:20], named.after)
+    return join(parent_of(path), f"{stem}.{ending}{after}")
+
+
 def other_name(path: str) -> OtherName | None:
     """What a broker takes a file for that has no segment's name; None: for nothing.
 

@@ -25,6 +25,9 @@ STATES = {
 }
 """What the directory of a Kafka partition is that is not in use."""
 
+DELETED = "deleted: its broker removes it soon, or when it starts; until then it can be read"
+"""What a file of a segment is whose name ends in `.deleted`."""
+
 BEFORE_SEGMENTS = "offsets {} to {} are in tiered storage, which is not read, or were deleted since the checkpoint"
 """What it means that the checkpoint has a log start before the first segment."""
 

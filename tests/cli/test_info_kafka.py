@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.kafka import PartitionLog
+from mqindex.kafka.partition import open_transactions
 from mqindex.wording.text import iso
 from tests.cli.conftest import Shell
 from tests.cli.test_terminal import on_a_terminal, plain
@@ -135,13 +137,89 @@ def test_info_says_nothing_of_right_or_wrong(shell: Shell, mono: Path) -> None:
     assert "skipped names   store\n" in shell("info", mono.parent, "--all").out
 
 
-def test_an_open_transaction_is_said(shell: Shell, tmp_path: Path) -> None:
-    """The last stable offset stays before it: it was beside "nothing wrong is seen"."""
+def begin(writer: PartitionWriter, producer: int) -> int:
+    return writer.append([KafkaRecord()], producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+
+
+def test_open_transactions_and_the_last_stable_offset_are_said(shell: Shell, tmp_path: Path) -> None:
+    """Of those behind the newest snapshot nothing was said, and no producer was named."""
+    home = tmp_path / "t-0"
+    writer = PartitionWriter(home)
+    firsts = [begin(writer, producer) for producer in (7, 8, 9)]
+    writer.roll()
+    snapshot(home / f"{3:020d}.snapshot", *zip((7, 8, 9), firsts, strict=True))
+    writer.marker(7)
+    writer.marker(8, abort=False)
+    begin(writer, 6)
+    writer.close()
+    said = "2 transactions: consumers of committed records stop before offset 2\n"
+    assert f"  open  {said}" in shell("info", home).out
+    assert "producer 9 from offset 2, producer 6 from offset 5\n" in shell("info", home).out
+    (info,) = shell("info", home, "--json").json
+    assert info["glance"]["transactions"] == {
+        "open": 2, "as_of_offset": None, "last_stable_offset": 2,
+        "producers": [{"producer_id": 9, "first_offset": 2}, {"producer_id": 6, "first_offset": 5}],
+    }  # fmt: skip
+    with PartitionLog.open(home) as log:
+        assert log.last_stable_offset == 2
+
+
+def test_what_no_snapshot_says_is_in_the_log(shell: Shell, tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    writer.append([KafkaRecord()])
+    begin(writer, 7)
+    assert (
+        "  open  1 transaction: consumers of committed records stop before offset 1\n"
+        in shell("info", writer.directory).out
+    )
+    writer.marker(7)
+    (info,) = shell("info", writer.directory, "--json").json
+    assert info["glance"]["transactions"] == {
+        "open": 0, "as_of_offset": None, "last_stable_offset": 3, "producers": [],
+    }  # fmt: skip
+
+
+def test_of_a_log_that_is_long_the_snapshots_word_is_said(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_transactions, "_MOST", 100)
     home = tmp_path / "t-0"
     write(home, [FIRST_TIME, FIRST_TIME + 1])
+    assert shell("info", home, "--json").json[0]["glance"]["transactions"] is None
     snapshot(home / f"{2:020d}.snapshot", (7, 1), (8, 0))
-    said = f"2 transactions as of {2:020d}.snapshot: consumers of committed records stop before offset 0"
-    assert f"  open  {said}\n" in shell("info", home).out
+    said = "2 transactions as of offset 2: consumers of committed records stop before offset 0\n"
+    assert f"  open  {said}" in shell("info", home).out
+
+
+def test_a_log_dir_says_in_which_partitions_transactions_are_open(shell: Shell, tmp_path: Path) -> None:
+    for number, opened in enumerate([(), ((7, 1),), ((7, 0), (8, 1))]):
+        write(tmp_path / f"t-{number}", [FIRST_TIME, FIRST_TIME + 1])
+        snapshot(tmp_path / f"t-{number}" / f"{2:020d}.snapshot", *opened)
+    said = "3 transactions in 2 partitions, as of their newest snapshots: t-2 from offset 0, t-1 from offset 1\n"
+    (tmp_path / ".lock").touch()
+    assert f"  open            {said}" in shell("info", tmp_path).out
+    rows = shell("info", tmp_path, "--json").json[0]["partitions"]
+    assert [row["open_transactions"] for row in rows] == [None, 1, 2]
+
+
+def test_deleted_segments_are_said_to_be_deleted(shell: Shell, tmp_path: Path) -> None:
+    home = tmp_path / "t-0"
+    writer = PartitionWriter(home)
+    writer.append([KafkaRecord()] * 3)
+    writer.roll()
+    writer.append([KafkaRecord()])
+    writer.close()
+    assert shell("info", home, "--json").json[0]["glance"]["deleted"] is None
+    for path in home.glob(f"{0:020d}.*"):
+        path.rename(f"{path}.deleted")
+    log = home / f"{0:020d}.log.deleted"
+    done = shell("info", home)
+    assert f"  deleted  {log.stat().st_size} bytes in 1 segment, from offset 0 on: the broker removes them" in done.out
+    assert shell("info", home, "--json").json[0]["glance"]["deleted"]["segments"] == 1
+    done = shell("info", log)
+    assert done.status == 0 and "  state              deleted: its broker removes it soon" in done.out
+    assert "  index      " not in done.out and "not there" not in done.out.partition("txnindex")[0]
+    assert len(shell("dump", log, "--records", "--format", "json").json) == 3
 
 
 def test_an_empty_log_dir_has_a_screen_too(shell: Shell, tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ from mqindex.kafka.log.batches import BATCH, batch_rows
 from mqindex.kafka.partition.leader_epochs import RUN
 from tests.reference import kafka_log as twin
 from tests.reference import kafka_partition
-from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, batch, marker, messages
+from tests.support.golden_kafka import PartitionCase
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, batch, marker, messages
 
 T = 1_700_000_000_000
 EXAMPLE = bytes.fromhex(
@@ -537,3 +538,35 @@ def test_every_length_of_a_log_is_read_as_by_the_twin(tmp_path: Path) -> None:
             record.offset for each in kafka_partition.batches(log[:length]) for record in kafka_partition.records(each)
         ]
         assert offsets == whole
+
+
+def test_a_deleted_segment_is_read_with_its_indexes(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "t-0", 40, index_interval=0)
+    for _ in range(3):
+        writer.append([KafkaRecord(b"gone")])
+    writer.close()
+    for path in (tmp_path / "t-0").iterdir():
+        path.rename(f"{path}.deleted")
+    with LogSegment.open(tmp_path / "t-0" / f"{40:020d}.log.deleted") as segment:
+        assert segment.base_offset == 40 and segment.read(41)["value"].to_pylist() == [b"gone"] * 2
+        assert segment.offset_index is not None and len(segment.offset_index) == 2
+        assert segment.time_index is not None
+
+
+def test_the_delete_horizon_of_a_batch_is_told_and_times_count_from_it(tmp_path: Path) -> None:
+    """The golden batches of the cleaner are of a broker that had set one."""
+    horizons = []
+    for path in sorted(PartitionCase("410-compacted").closed(tmp_path).glob("*.log")):
+        with LogSegment.open(path) as segment:
+            batches = segment.batches()
+            greatest = {
+                position: int(times.max())
+                for records in segment.records()
+                for position in set(records["position"].tolist())
+                if len(times := records["timestamp"][records["position"] == position])
+            }
+        for at in np.flatnonzero(batches["delete_horizon"] >= 0).tolist():
+            horizons.append(int(batches["delete_horizon"][at]))
+            assert batches["attributes"][at] & 0x40 and batches["base_timestamp"][at] == horizons[-1]
+            assert greatest[int(batches["position"][at])] == batches["max_timestamp"][at] < horizons[-1]
+    assert horizons == [1795247786934] * 3

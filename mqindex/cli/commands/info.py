@@ -16,7 +16,7 @@ from mqindex.cli.options import BrokerOptions, path_options, subcommand
 from mqindex.cli.output import command_line, print_fields, print_json, print_line, print_table
 from mqindex.cli.trouble import say
 from mqindex.wording.text import iso, size
-from mqindex.wording.verdict import ABORT, CLEAN_SHUTDOWN, LOCKS
+from mqindex.wording.verdict import ABORT, CLEAN_SHUTDOWN, DELETED, LOCKS, STATES
 
 Facts = dict[str, Any]
 
@@ -66,6 +66,9 @@ _PARTS = (  # of a store; of a segment
     "commitlog", "index", "consumequeue", "batchconsumequeue", "checkpoint", "consumer_offsets",
     "timeindex", "txnindex",
 )  # fmt: skip
+_WORDS: dict[str, dict[Any, str]] = {
+    "state": {**STATES, "deleted": DELETED}, "clean_shutdown": CLEAN_SHUTDOWN, "abort": ABORT,
+}  # fmt: skip
 _LISTS = ("queues", "offsets", "partitions", "segments")
 _MOST_ROWS = 100  # of each list, without --all
 
@@ -117,10 +120,8 @@ def _fields(facts: Facts) -> Iterable[tuple[str, object]]:
             yield name, f"{value}  {iso(value)}"
         elif name == "size":
             yield name, size(value)
-        elif name == "clean_shutdown":
-            yield name, CLEAN_SHUTDOWN[value]
-        elif name == "abort":
-            yield name, ABORT[value]
+        elif name in _WORDS:
+            yield name, _WORDS[name][value]
         elif name == "lock":
             yield name, LOCKS[value].format("log dir" if facts["kind"] in kafka_kinds.KINDS else "store")
         elif name == "strays":

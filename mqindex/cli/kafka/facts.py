@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -14,7 +13,8 @@ from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError, reason
 from mqindex.files import disk, lock
-from mqindex.files.paths import absolute, base_name, join, parent_of, size_of
+from mqindex.files.paths import absolute, base_name, join, size_of
+from mqindex.files.places.place import Place
 from mqindex.health import a_day
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mqindex.kafka.partition.partition_files import PartitionFiles
 
 Facts = dict[str, Any]
+_MOST_NAMED: Final = 100  # producers of open transactions
 
 
 def kafka_facts(kind: str, path: str) -> Facts:
@@ -76,18 +77,19 @@ def _snapshot(path: str) -> Facts:
 
 
 def _segment(path: str) -> Facts:
+    from mqindex.kafka.kinds import beside, is_deleted
     from mqindex.kafka.layout import IndexKind
     from mqindex.kafka.log.active_segment import greatest_timestamp
 
     with open_segment(path) as segment:
         facts: Facts = {
+            **({"state": "deleted"} if is_deleted(path) else {}),
             "base_offset": segment.base_offset,
             "size": segment.size,
             **_next_offset(segment),
             "largest_timestamp": greatest_timestamp(segment),
         }
-    stem = join(parent_of(path), os.path.splitext(base_name(path))[0])
-    return facts | {kind.value: _part(stem + f".{kind}", _FACTS[kind.label]) for kind in IndexKind}
+    return facts | {kind.value: _part(beside(path, kind), _FACTS[kind.label]) for kind in IndexKind}
 
 
 def _part(path: str, facts: Callable[[str], Facts]) -> Facts | None:
@@ -171,10 +173,9 @@ def _log_dir(path: str) -> Facts:
     found = log_dir.list_partitions(path)
     for named in found:
         with contextlib.suppress(FileNotFoundError):  # deleted, or renamed to be
-            segments, size, unindexed = partition_files.while_files_go(named.path, _extent)
+            extent, unindexed = partition_files.while_files_go(named.path, _extent)
             lost.update(unindexed)
-            row = {"topic": named.topic, "partition": named.partition, "state": named.state}
-            rows.append({**row, "segments": segments, "size": size})
+            rows.append({"topic": named.topic, "partition": named.partition, "state": named.state, **extent})
     duplicates = log_dir.duplicate_directories(found)
     facts: Facts = {
         "lock": lock.state(join(path, ".lock")),
@@ -187,12 +188,22 @@ def _log_dir(path: str) -> Facts:
     return {**facts, "glance": {"unindexed": lost}}
 
 
-def _extent(files: PartitionFiles) -> tuple[int, int, Counter[str]]:
-    """Segments and bytes of a partition, and what `unindexed_bytes` says."""
+def _extent(files: PartitionFiles) -> tuple[Facts, Counter[str]]:
+    """Segments, bytes and open transactions of a partition, and what `unindexed_bytes` says."""
+    from mqindex.kafka.partition.open_transactions import newest_state
+
     rows: list[Facts] = [
         {"size": size_of(each.log), **{kind.value: at for kind, at in each.indexes.items()}} for each in files.segments
     ]
-    return len(rows), sum(row["size"] for row in rows), unindexed_bytes(rows)
+    state = None if isinstance(files.directory, Place) else newest_state(files, 0)  # elsewhere each is a question
+    opened = () if state is None else state.transactions
+    extent: Facts = {
+        "segments": len(rows),
+        "size": sum(row["size"] for row in rows),
+        "open_transactions": len(opened) or None,
+        "open_from": opened[0][1] if opened else None,
+    }
+    return extent, unindexed_bytes(rows)
 
 
 _FACTS: Final[dict[str, Callable[[str], Facts]]] = {
@@ -219,21 +230,47 @@ def glance_of_partition(facts: Facts, files: PartitionFiles) -> Facts:
 
     return {
         "unindexed": unindexed_bytes(facts["segments"]),
-        "transactions": _transactions(files),
+        "transactions": _transactions(facts, files),
         "retention_timestamp": _ask(files.segments[:1], greatest_timestamp),
         "rates": _rates(facts, files.segments),
+        "deleted": _deleted(files),
     }
 
 
-def _transactions(files: PartitionFiles) -> Facts | None:
-    """The open transactions of the newest snapshot of producers, and where the first one holds the stable offset."""
-    from mqindex.kafka.partition.producer_state import read_snapshot
+def _deleted(files: PartitionFiles) -> Facts | None:
+    """The segments that a broker has deleted and not yet removed; None: there are none."""
+    from mqindex.kafka.kinds import is_deleted
+    from mqindex.kafka.layout import base_offset_of
 
-    for _, path in sorted(files.snapshots.items())[-1:]:
-        with contextlib.suppress(MQIndexError, OSError):
-            begins = [first for _, first in read_snapshot(path)]
-            return {"open": len(begins), "first_offset": min(begins, default=None), "snapshot": base_name(path)}
-    return None
+    logs = [path for path in files.leftovers if is_deleted(path) and ".log." in base_name(path)]
+    sizes = []
+    for path in logs:
+        with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+            sizes.append(size_of(path))
+    first = min(map(base_offset_of, logs), default=None)
+    return {"segments": len(sizes), "size": sum(sizes), "first_offset": first} if sizes else None
+
+
+def _transactions(facts: Facts, files: PartitionFiles) -> Facts | None:
+    """The open transactions, oldest first, and where readers of committed records stop; None: it is not known."""
+    from mqindex.kafka.partition.open_transactions import open_at_end
+
+    try:
+        found = open_at_end(files, facts["log_start_offset"] or 0)
+    except (MQIndexError, OSError):
+        return None
+    if found is None:
+        return None
+    firsts = [first for _, first in found.transactions]
+    end = facts["next_offset"] if found.offset is None else None  # else it may have been reached since
+    return {
+        "open": len(firsts),
+        "as_of_offset": found.offset,
+        "last_stable_offset": max(firsts[0], facts["log_start_offset"] or 0) if firsts else end,
+        "producers": [
+            {"producer_id": producer, "first_offset": first} for producer, first in found.transactions[:_MOST_NAMED]
+        ],
+    }
 
 
 def _rates(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts | None:

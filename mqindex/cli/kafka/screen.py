@@ -26,6 +26,7 @@ def print_screen(facts: Facts) -> None:
             *([("state", STATES[facts["state"]])] if "state" in facts else []),
             *([("clean_shutdown", CLEAN_SHUTDOWN[facts["clean_shutdown"]])] if "clean_shutdown" in facts else []),
             *_transactions(seen.get("transactions")),
+            *_open_in(facts.get("partitions", ())),
         ]
     )
     if facts["size"]:
@@ -39,8 +40,26 @@ def print_screen(facts: Facts) -> None:
 def _transactions(seen: Facts | None) -> list[tuple[str, object]]:
     if not (seen and seen["open"]):
         return []
-    opened = f"{plural(seen['open'], 'transaction')} as of {seen['snapshot']}"
-    return [("open", f"{opened}: consumers of committed records stop before offset {seen['first_offset']}")]
+    as_of = "" if seen["as_of_offset"] is None else f" as of offset {seen['as_of_offset']}"
+    stop = f"consumers of committed records stop before offset {seen['last_stable_offset']}"
+    named = [f"producer {each['producer_id']} from offset {each['first_offset']}" for each in seen["producers"]]
+    more = ", ..." if len(named) > _LARGEST or seen["open"] > len(named) else ""
+    return [
+        ("open", f"{plural(seen['open'], 'transaction')}{as_of}: {stop}"),
+        ("", f"{', '.join(named[:_LARGEST])}{more}"),
+    ]
+
+
+def _open_in(rows: Sequence[Facts]) -> list[tuple[str, object]]:
+    """Of a log dir, by the newest snapshot of each partition."""
+    held = [row for row in rows if row["open_transactions"]]
+    if not held:
+        return []
+    held.sort(key=lambda row: -int(row["open_transactions"]))
+    named = [f"{row['topic']}-{row['partition']} from offset {row['open_from']}" for row in held[:_LARGEST]]
+    count = plural(sum(row["open_transactions"] for row in held), "transaction")
+    where = f"{count} in {plural(len(held), 'partition')}, as of their newest snapshots"
+    return [("open", f"{where}: {', '.join(named)}{', ...' if len(held) > _LARGEST else ''}")]
 
 
 def _index(name: str, facts: Facts) -> tuple[str, str]:
@@ -60,7 +79,20 @@ def _extent(facts: Facts) -> list[tuple[str, str]]:
         ("log", f"{size(facts['size'])} in {segments}"),
         ("offsets", _offsets(facts)),
         *([] if by is None else [("expiry", f"retention goes by {iso(by)} for the oldest segment")]),
+        *_deleted(facts["glance"]["deleted"]),
         *([] if before is None else [("not here", BEFORE_SEGMENTS.format(before, facts["log_start_offset"] - 1))]),
+    ]
+
+
+def _deleted(seen: Facts | None) -> list[tuple[str, str]]:
+    if seen is None:
+        return []
+    what = f"{size(seen['size'])} in {plural(seen['segments'], 'segment')}, from offset {seen['first_offset']} on"
+    return [
+        (
+            "deleted",
+            f"{what}: the broker removes them soon, or when it starts; `info` and `dump` read each .log.deleted",
+        )
     ]
 
 

@@ -27,7 +27,7 @@ BATCH: Final = np.dtype(
 """One batch, in memory only. position: byte in the log; size: of the whole batch. Of magic 0 and 1 the offsets are the
 (wrapper) message's, the count is 1, and what only magic 2 has is -1; so is a timestamp of magic 0."""
 
-_CODEC, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
+_CODEC, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 
 
 def batch_rows(views: Iterable[memoryview | bytes]) -> npt.NDArray[Any]:
@@ -36,8 +36,9 @@ def batch_rows(views: Iterable[memoryview | bytes]) -> npt.NDArray[Any]:
 
 
 def batch_columns(rows: npt.NDArray[Any]) -> Columns:
-    """Rows of `BATCH` as columns of the same names."""
-    return Columns({name: np.ascontiguousarray(rows[name]) for name in BATCH.names or ()}, num_rows=len(rows))
+    """Rows of `BATCH` as columns of the same names, and `delete_horizon`."""
+    columns = {name: np.ascontiguousarray(rows[name]) for name in BATCH.names or ()}
+    return Columns({**columns, "delete_horizon": delete_horizon(rows)}, num_rows=len(rows))
 
 
 def codec_of(rows: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
@@ -59,6 +60,16 @@ def has_append_time(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which batches carry the broker's time instead of the producers'."""
     flags: npt.NDArray[np.bool_] = ((rows["attributes"] & _LOG_APPEND_TIME) != 0) & (rows["magic"] != 0)
     return flags
+
+
+def delete_horizon(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """From which time on the cleaner may drop a batch's tombstones and marker; -1: it has not set one.
+
+    It takes the place of the batch's base timestamp, which the times of its records still count from.
+    Source: Kafka 4.4.0 `DefaultRecordBatch.deleteHorizonMs`.
+    """
+    horizon: npt.NDArray[np.int64] = np.where(_flag(rows, _DELETE_HORIZON), rows["base_timestamp"], -1)
+    return horizon
 
 
 def _flag(rows: npt.NDArray[Any], bit: int) -> npt.NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from mqindex.columns.columns import Columns
 from mqindex.errors import CorruptIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
-from mqindex.files.paths import base_name, join, parent_of, status_of
+from mqindex.files.paths import status_of
 from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.opening import map_file
@@ -27,6 +27,7 @@ from mqindex.kafka.brokers import FIRST_OFFSETS_INDEXED, broker_of, follows
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import TransactionIndex
+from mqindex.kafka.kinds import beside
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind, base_offset_of, require_file
 from mqindex.kafka.log.batch_windows import HEAD, STEP, BatchWindows, Found, find, keep
 from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
@@ -91,8 +92,7 @@ class LogSegment(SegmentSearch, Closable):
         self._elsewhere = isinstance(path, Place)
         self.size = 0 if self._file is None else self._file.size
         self._lock = new_lock()
-        home, stem = parent_of(path), os.path.splitext(base_name(path))[0]
-        self.indexes = OpenedIndexes(path, base_offset, {kind: join(home, f"{stem}.{kind}") for kind in IndexKind})
+        self.indexes = OpenedIndexes(path, base_offset, {kind: beside(path, kind) for kind in IndexKind})
 
     @classmethod
     def of_files(cls, files: SegmentFiles) -> LogSegment:
@@ -114,7 +114,8 @@ class LogSegment(SegmentSearch, Closable):
 
         Parameters
         ----------
-        log_path : path; or a URL: of a log elsewhere only what is needed is read, part by part, and of one that is
+        log_path : path, also of a log that a broker has deleted and not yet removed (`.log.deleted`, whose indexes have
+            such names too); or a URL: of a log elsewhere only what is needed is read, part by part, and of one that is
             damaged all. It is one version of the file that is read: another in its place is a `FileStateError`.
         base_offset : int or None; None: from the file's name
         storage_options : dict, optional; for a URL, as of `PartitionArguments`
@@ -164,8 +165,10 @@ class LogSegment(SegmentSearch, Closable):
         -------
         Columns : position int64, base_offset int64, last_offset int64, base_timestamp int64, max_timestamp int64 (ms),
             producer_id int64, size int32 (bytes), leader_epoch int32, crc uint32, count int32, base_sequence int32,
-            attributes int16, producer_epoch int16, magic int8. Of magic 0 and 1 the offsets are those of the message or
-            wrapper, the count is 1, and what only magic 2 has is -1; so is a timestamp of magic 0.
+            attributes int16, producer_epoch int16, magic int8, delete_horizon int64 (ms, from when on the cleaner may
+            drop tombstones and the marker in it; it stands in place of the base timestamp; -1: none). Of magic 0 and 1
+            the offsets are those of the message or wrapper, the count is 1, and what only magic 2 has is -1; so is a
+            timestamp of magic 0.
         """
         parts = list(self.batch_arrays(start, stop, check_crc=check_crc))
         return batch_columns(np.concatenate(parts) if parts else np.empty(0, BATCH))

@@ -68,6 +68,7 @@ BATCH_COLUMNS = {
     "attributes": "smallint",
     "producer_epoch": "smallint",
     "magic": "tinyint",
+    "delete_horizon": "bigint",
 }
 TASK_BYTES = 128 << 20
 

@@ -148,6 +148,12 @@ class Client(Conversation):
         """Delete a group's commit."""
         self.ask(["forget", group, topic])
 
+    def open_transactions(self, topic: str) -> tuple[int, list[tuple[int, int]]]:
+        """The last stable offset, and of each open transaction the producer and the first offset, oldest first."""
+        (stable,), *producers = self.ask(["producers", topic])
+        found = [(int(producer), int(first)) for producer, first in producers if int(first) >= 0]
+        return int(stable), sorted(found, key=lambda each: each[1])
+
     def transaction(self, name: str) -> Transaction:
         """What the administrator's describeTransactions says."""
         (row,) = self.ask(["transaction", name])

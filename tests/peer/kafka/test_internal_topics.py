@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mqindex import kafka
+from mqindex.cli.kafka.facts import kafka_facts
 from mqindex.columns.columns import Columns
 from tests.peer.kafka.broker import Broker
 from tests.peer.kafka.client import Commit, Outgoing, Transaction
@@ -68,7 +69,12 @@ def test_commits_transactions_and_markers_are_what_the_broker_says(
     client.forget("forgotten", TOPIC)
     said = {group: client.commits(group) for group in GROUPS}
     transaction = client.transaction("paying")
+    opened = {topic: client.open_transactions(topic) for topic in INTERVALS}
+    assert {topic: info(broker.partition(topic)) for topic in INTERVALS} == opened  # while the broker holds them
     broker.stop()
+    assert {topic: info(broker.partition(topic)) for topic in INTERVALS} == opened  # by the snapshots of the stop
+    assert [len(found) for _, found in opened.values()] == [1, 1, 0]
+    proven("info: the last stable offset and the open transactions, as listOffsets and describeProducers")
 
     commits = [kafka.decode_commits(records) for records in of(broker, "__consumer_offsets")]
     assert {group: newest(commits, group) for group in GROUPS} == said
@@ -99,6 +105,11 @@ def test_commits_transactions_and_markers_are_what_the_broker_says(
         assert (broker.partition(topic) / f"{0:020d}.index").stat().st_size
     proven("a rebuild of a log dir gives each topic its own index.interval.bytes, by the metadata log and its snapshot")
     proven(f"{len(offsets)} commits of a group over time, as listConsumerGroupOffsets; transactions; markers; metadata")
+
+
+def info(partition: Path) -> tuple[int, list[tuple[int, int]]]:
+    seen = kafka_facts("partition", str(partition))["glance"]["transactions"]
+    return seen["last_stable_offset"], [(one["producer_id"], one["first_offset"]) for one in seen["producers"]]
 
 
 def of(broker: Broker, topic: str) -> Iterator[Columns]:

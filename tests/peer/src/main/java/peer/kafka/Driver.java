@@ -57,6 +57,8 @@ public final class Driver implements Conversation.Partner {
                 return groups.offsets(rest.get(0));
             case "forget":
                 return groups.forget(rest.get(0), rest.get(1));
+            case "producers":
+                return groups.producers(rest.get(0));
             case "transaction":
                 return groups.transaction(rest.get(0));
             case "times":

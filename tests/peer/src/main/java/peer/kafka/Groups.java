@@ -10,10 +10,13 @@ import java.util.Properties;
 import java.util.TreeMap;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
+import org.apache.kafka.clients.admin.ListOffsetsOptions;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TransactionDescription;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import peer.Words;
@@ -67,6 +70,17 @@ final class Groups {
     List<List<String>> forget(String group, String topic) throws Exception {
         admin.deleteConsumerGroupOffsets(group, Collections.singleton(new TopicPartition(topic, 0))).all().get();
         return new ArrayList<>();
+    }
+
+    /** Where readers of committed records stop; then each producer, and where its open transaction began (-1: none). */
+    List<List<String>> producers(String topic) throws Exception {
+        TopicPartition partition = new TopicPartition(topic, 0);
+        ListOffsetsOptions committed = new ListOffsetsOptions(IsolationLevel.READ_COMMITTED);
+        List<List<String>> rows = Words.one(admin.listOffsets(
+            Collections.singletonMap(partition, OffsetSpec.latest()), committed).partitionResult(partition).get().offset());
+        admin.describeProducers(Collections.singleton(partition)).partitionResult(partition).get().activeProducers()
+            .forEach(each -> rows.add(Words.row(each.producerId(), each.currentTransactionStartOffset().orElse(-1))));
+        return rows;
     }
 
     /** State, producer id, epoch, timeout, start time (-1: none) and partitions of a transactional id. */

@@ -1,0 +1,57 @@
+"""Which transactions are open at a log's end: by the newest snapshot of its producers, and the headers behind it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from mqindex.files.paths import size_of
+from mqindex.kafka.log.batches import BATCH, is_control, is_transactional
+from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.partition.partition_files import PartitionFiles
+from mqindex.kafka.partition.producer_state import OpenTransactions, readable_snapshot
+from mqindex.kafka.partition.transactions import Replay, events_of
+
+_MOST: Final = (1 << 30) + (64 << 20)  # bytes of log: a segment, and a little
+
+
+class OpenAt(NamedTuple):
+    """The transactions that are open at an offset, the oldest first. `offset` None: at the end of the log."""
+
+    offset: int | None
+    transactions: OpenTransactions
+
+
+def newest_state(files: PartitionFiles, log_start: int) -> OpenAt | None:
+    """What the newest snapshot that can be read says of its offset; None: there is none above the log's start."""
+    for at in sorted((at for at in files.snapshots if at > log_start), reverse=True):
+        if (found := readable_snapshot(files.snapshots[at])) is not None:
+            return OpenAt(at, _ordered(found))
+    return None
+
+
+def open_at_end(files: PartitionFiles, log_start: int) -> OpenAt | None:
+    """What is open at the end of the log; where more than a segment is behind the newest snapshot, what that says.
+
+    None: neither is known. Batches are taken as their headers are. Source: Kafka 4.1.0 `ProducerStateManager`.
+    """
+    state = newest_state(files, log_start)
+    at = log_start if state is None or state.offset is None else state.offset
+    first = max(bisect_right([each.base_offset for each in files.segments], at) - 1, 0)
+    behind = files.segments[first:]
+    if sum(size_of(each.log) for each in behind) > _MOST:
+        return state
+    replay = Replay(() if state is None else state.transactions)
+    for each in behind:
+        with LogSegment.of_files(each) as segment:
+            parts = segment.batch_arrays(segment.position_of(at), check_crc=False)
+            wanted = [rows[(rows["last_offset"] >= at) & (is_transactional(rows) | is_control(rows))] for rows in parts]
+            found = np.concatenate([np.empty(0, BATCH), *wanted])
+            replay.run(events_of(found, segment.log_of(found[is_control(found)])))
+    return OpenAt(None, _ordered(tuple(replay.open.items())))
+
+
+def _ordered(transactions: OpenTransactions) -> OpenTransactions:
+    return tuple(sorted(transactions, key=lambda each: each[1]))
