@@ -106,6 +106,9 @@ cdef int fill_schema(ArrowSchema* out, node) except -1:
     except BaseException:
         release_schema(out)
         raise
+    if form == "+m":  # neither an entry nor its key may be null
+        out.children[0].flags = 0
+        out.children[0].children[0].flags = 0
     return 0
 
 

@@ -47,6 +47,33 @@ class Listing:
     damage: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Selection:
+    """What `mqindex messages` is asked for, of either broker; `keywords`: those that its `scan` takes, as given."""
+
+    topic: str | None
+    queue_ids: tuple[int, ...]
+    partitions: tuple[str, ...]
+    begin: int | None
+    end: int | None
+    keys: tuple[str, ...] | None
+    tags: str | None
+    offset: int | None
+    isolation: IsolationLevel | None
+    columns: list[str] | None
+    cache: str | bool | None
+
+
+class Scanned(Protocol):
+    """The answer of a `scan`, of either broker."""
+
+    @property
+    def damage(self) -> Sequence[Any]: ...
+    def empty(self) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def close(self) -> None: ...
+
+
 class Health(Protocol):
     """What `report` gives, for both brokers."""
 
@@ -70,6 +97,15 @@ class Broker(Protocol):
 
     def columns(self, kind: str, path: str, listing: Listing, options: BrokerOptions) -> Iterator[Columns]:
         """What `dump` prints."""
+
+    def messages(self, path: str, selection: Selection, options: BrokerOptions) -> Scanned:
+        """What `messages` prints."""
+
+    def other_topics(self, kind: str, path: str, topic: str | None) -> str:
+        """What to say where no message was found: the topics that there are, if this is none of them."""
+
+    def shown(self) -> tuple[str, ...]:
+        """The columns of messages for people."""
 
     def query(self, kind: str, path: str, question: Question, options: BrokerOptions, *, as_json: bool) -> int:
         """Print the answers; returns how many were found."""

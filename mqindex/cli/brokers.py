@@ -31,6 +31,7 @@ QUERIED = (
     kafka_kinds.OFFSET_INDEX,
     kafka_kinds.TIME_INDEX,
 )
+SCANNED = (*HOMES, rocketmq_kinds.COMMIT_LOG_DIR, rocketmq_kinds.COMMIT_LOG_FILE, kafka_kinds.SEGMENT)
 DUMPED = (*rocketmq_kinds.DUMPED, *kafka_kinds.DUMPED)
 
 

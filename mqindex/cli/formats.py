@@ -1,11 +1,15 @@
-"""The formats of `mqindex dump`: each writes batches of columns to stdout as they come, and keeps none of them."""
+"""The formats of tables of any length: each writes batches of columns to stdout as they come, and keeps none of them.
+
+Bytes are text where they are UTF-8; where they are not, they are in a field or column of their own, with `_base64`
+after its name. So different values are written differently, and nothing (null) is no empty text.
+"""
 
 from __future__ import annotations
 
-import csv
+import base64
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mqindex._needs import needing
@@ -13,56 +17,124 @@ from mqindex.cli.output import json_line
 from mqindex.cli.trouble import Trouble
 from mqindex.wording.text import iso, printable
 
-Columns = Mapping[str, Any]  # name -> ndarray or StringColumn, of equal lengths
-Writer = Callable[[Iterator[Columns]], None]
+Columns = Mapping[str, Any]  # name -> ndarray or StringColumn, or an Arrow array, of equal lengths
+Writer = Callable[[Iterator[Columns], str], None]
+"""Batches, the first of which may be without a row, and the name of the command, for JSON."""
 
 _WIDEST_TEXT = 40
+_WIDEST_VALUE = 60  # of bytes and maps in a table for people
 _OFFSET = 13
+_OWN = "_base64"
 
 
-def _lists(batch: Columns) -> Iterator[list[Any]]:
-    """The values of each column; bytes as text, escaped where they are not UTF-8."""
-    from mqindex.columns.columns import BinaryColumn, HeadersColumn
-
-    for column in batch.values():
-        if isinstance(column, BinaryColumn):
-            yield [_text(value) for value in column.to_pylist()]
-        elif isinstance(column, HeadersColumn):
-            yield [[{"key": key, "value": _text(value)} for key, value in row] for row in column.to_pylist()]
+def _lists(batch: Columns) -> Iterator[tuple[str, list[Any]]]:
+    """The values of each column as text and numbers; of bytes a second column with those that are no UTF-8."""
+    for name, column in batch.items():
+        values = _values(column)
+        if _is_bytes(column):
+            texts = [_utf8(value) for value in values]
+            yield name, texts
+            yield name + _OWN, [_in_base64(value, text) for value, text in zip(values, texts, strict=True)]
         else:
-            yield column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+            yield name, [_plain(value) for value in values] if _is_nested(column) else values
 
 
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode(errors="backslashreplace")
+def _values(column: Any) -> list[Any]:
+    """Python's values; times are ms since the epoch."""
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    if kind == "M":
+        return [None if at == -(2**63) else at for at in column.astype("M8[ms]").astype("i8").tolist()]
+    values: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+    if str(getattr(column, "type", "")).startswith("timestamp"):
+        return [None if value is None else round(value.timestamp() * 1000) for value in values]
+    return values
+
+
+def _is_bytes(column: Any) -> bool:
+    from mqindex.columns.columns import BinaryColumn
+
+    return isinstance(column, BinaryColumn) or "binary" in str(getattr(column, "type", "")).partition("<")[0]
+
+
+def _is_nested(column: Any) -> bool:
+    from mqindex.columns.columns import HeadersColumn
+
+    return isinstance(column, HeadersColumn) or hasattr(column, "type")
+
+
+def _utf8(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _in_base64(value: bytes | None, text: str | None) -> str | None:
+    return None if value is None or text is not None else base64.b64encode(value).decode()
+
+
+def _plain(value: Any) -> Any:
+    """A value of JSON: of headers and of Arrow's types."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):  # a header, an entry of a map
+        return _plain({"key": value[0], "value": value[1]})
+    if isinstance(value, dict):
+        pairs = [pair for key, one in value.items() for pair in _named(key, one)]
+        return dict(pairs)
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+def _named(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, bytes):
+        yield name, _plain(value)
+        return
+    yield name, (text := _utf8(value))
+    if text is None:
+        yield name + _OWN, _in_base64(value, text)
 
 
 def _flat(value: Any) -> Any:
-    """A value for one cell: a list as JSON, an empty one as nothing."""
-    return (json.dumps(value) if value else None) if isinstance(value, list) else value
+    """A value for one cell: a list or a map as JSON, an empty one as nothing."""
+    return (json.dumps(value) if value else None) if isinstance(value, (list, dict)) else value
 
 
-def _steerless(value: Any) -> Any:
-    value = _flat(value)
-    return printable(value) if isinstance(value, str) else value
+# ---- for people
 
 
-def _table(batches: Iterator[Columns]) -> None:
-    """Aligned columns, times as people write them. Widths come from the first batch; a longer value is not cut."""
+def _table(batches: Iterator[Columns], command: str) -> None:
+    """Aligned columns, times as people write them. Widths come from the first rows; a longer text is not cut."""
     widths: list[int] = []
+    names: list[str] = []
     for batch in batches:
-        columns = [[_cell(name, value) for value in values] for name, values in zip(batch, _lists(batch), strict=True)]
+        names = list(batch)
+        columns = [[_cell(name, value) for value in _shown(column)] for name, column in batch.items()]
+        if not any(columns):
+            continue
         if not widths:
             widths = [_width(name, batch[name], cells) for name, cells in zip(batch, columns, strict=True)]
             _aligned([list(batch)], widths)
         _aligned(zip(*columns, strict=True), widths)
+    if names and not widths:
+        _aligned([names], [-len(name) for name in names])
+
+
+def _shown(column: Any) -> list[Any]:
+    values = _values(column)
+    if _is_bytes(column):
+        return [None if value is None else _beginning(value.decode(errors="backslashreplace")) for value in values]
+    return [_plain(value) for value in values] if _is_nested(column) else values
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= _WIDEST_VALUE else text[: _WIDEST_VALUE - 1] + "…"
 
 
 def _width(name: str, column: Any, cells: list[str]) -> int:
     """Numbers flush right, with room to grow where they are offsets; the rest flush left (negative)."""
     longest = max([len(name), *map(len, cells)])
-    if _is_time(name) or hasattr(column, "to_pylist"):
-        return -min(longest, _WIDEST_TEXT)
+    if _is_time(name) or getattr(getattr(column, "dtype", None), "kind", "O") not in "iuf":
+        return -min(longest, max(_WIDEST_TEXT, len(name)))
     return max(longest, _OFFSET if column.dtype.itemsize == 8 else 0)
 
 
@@ -76,43 +148,58 @@ def _cell(name: str, value: Any) -> str:
     value = _flat(value)
     if value is None or (value == -1 and _is_time(name)):
         return ""
-    return iso(value) if _is_time(name) else printable(value)
+    return iso(value) if _is_time(name) and isinstance(value, int) else printable(value)
 
 
 def _is_time(name: str) -> bool:
     return name in ("time", "timestamp") or name.endswith("_timestamp")
 
 
-def _csv(batches: Iterator[Columns]) -> None:
-    """Every cell as it is; on a terminal, which control codes of a record would steer, in one line without them."""
-    cell = _steerless if sys.stdout.isatty() else _flat
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    names: list[str] = []
+# ---- for programs
+
+
+def _csv(batches: Iterator[Columns], command: str) -> None:
+    """A cell of nothing is empty, an empty text is `""`. On a terminal control codes are escaped, which would steer."""
+    shown = printable if sys.stdout.isatty() else str
+    begun = False
     for batch in batches:
-        if not names:
-            names = list(batch)
-            writer.writerow(names)
-        writer.writerows([cell(value) for value in row] for row in zip(*_lists(batch), strict=True))
+        lists = dict(_lists(batch))
+        if not begun:
+            begun = True
+            _write_cells(lists, str)
+        for row in zip(*lists.values(), strict=True):
+            _write_cells(row, shown)
 
 
-def _json(batches: Iterator[Columns]) -> None:
+def _write_cells(row: Iterable[Any], shown: Callable[[str], str]) -> None:
+    sys.stdout.write(",".join(_csv_cell(_flat(value), shown) for value in row) + "\n")
+
+
+def _csv_cell(value: Any, shown: Callable[[str], str]) -> str:
+    if not isinstance(value, str):
+        return "" if value is None else str(value)
+    text = shown(value)
+    if text and not any(mark in text for mark in ',"\r\n'):
+        return text
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _json(batches: Iterator[Columns], command: str) -> None:
     for batch in batches:
-        names = list(batch)
-        for row in zip(*_lists(batch), strict=True):
-            sys.stdout.write(json_line("dump", dict(zip(names, row, strict=True))))
+        lists = dict(_lists(batch))
+        own = [name.endswith(_OWN) and name.removesuffix(_OWN) in batch for name in lists]
+        for row in zip(*lists.values(), strict=True):
+            cells = zip(lists, row, own, strict=True)
+            fields = {name: value for name, value, other in cells if not (other and value is None)}
+            sys.stdout.write(json_line(command, fields))
 
 
-def _arrow(batches: Iterator[Columns]) -> None:
+def _arrow(batches: Iterator[Columns], command: str) -> None:
     """An Arrow IPC stream."""
-    from mqindex.columns.columns import Columns as ArrowColumns
-
-    with needing("--format arrow needs pyarrow: pip install pyarrow", "pyarrow"):
-        import pyarrow as pa
-    if sys.stdout.isatty():
-        raise Trouble("--format arrow writes binary data: send stdout to a file or a pipe")
+    pa = _pyarrow("arrow")
     stream = None
     for batch in batches:
-        table = pa.table(ArrowColumns(batch))
+        table = _arrow_table(pa, batch)
         if stream is None:
             stream = pa.ipc.new_stream(sys.stdout.buffer, table.schema)
         stream.write_table(table)
@@ -120,4 +207,40 @@ def _arrow(batches: Iterator[Columns]) -> None:
         stream.close()
 
 
-FORMATS: Final[dict[str, Writer]] = {"table": _table, "csv": _csv, "json": _json, "arrow": _arrow}
+def _parquet(batches: Iterator[Columns], command: str) -> None:
+    """A Parquet file, compressed with Zstandard; it is complete when its end is written."""
+    pa = _pyarrow("parquet")
+    import pyarrow.parquet as pq
+
+    writer = None
+    for batch in batches:
+        table = _arrow_table(pa, batch)
+        if writer is None:
+            writer = pq.ParquetWriter(sys.stdout.buffer, table.schema, compression="zstd")
+        if table.num_rows:
+            writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def _pyarrow(form: str) -> Any:
+    with needing(f"--format {form} needs pyarrow: pip install pyarrow", "pyarrow"):
+        import pyarrow as pa
+    if sys.stdout.isatty():
+        raise Trouble(f"--format {form} writes binary data: send stdout to a file or a pipe")
+    return pa
+
+
+def _arrow_table(pa: Any, batch: Columns) -> Any:
+    from mqindex.columns.columns import Columns as ArrowColumns
+
+    return pa.table(batch if hasattr(batch, "__arrow_c_stream__") else ArrowColumns(batch))
+
+
+FORMATS: Final[dict[str, Writer]] = {
+    "table": _table,
+    "csv": _csv,
+    "json": _json,
+    "arrow": _arrow,
+    "parquet": _parquet,
+}

@@ -97,7 +97,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         | {"reports", "times", "trouble"},
         {"broker"},
         {"rocketmq", "kafka"},
-        {"brokers", "doctor", "kinds", "places"},
+        {"arrow_rows", "brokers", "doctor", "kinds", "output_file", "places"},
         {"commands"},
     ],
 }

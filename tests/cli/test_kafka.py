@@ -316,7 +316,7 @@ def written(tmp_path: Path) -> Path:
 def test_records_in_every_format(shell: Shell, written: Path, form: str) -> None:
     done = shell("dump", written, "--records", "--format", form)
     assert (done.status, done.err) == (0, "")
-    assert r"v\xff" in done.out.replace("\\\\", "\\")
+    assert (r"v\xff" if form == "table" else "dv8=") in done.out  # bytes that are no text, and no other text is
     assert '"h"' in done.out.replace('""', '"')
     assert (iso(FIRST_TIME) if form == "table" else str(FIRST_TIME)) in done.out
 

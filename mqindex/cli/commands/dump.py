@@ -61,7 +61,7 @@ def command(
         raise click.UsageError(f"--json and --format {form}: expected one of the two", click.get_current_context())
     form = "json" if as_json else form or "table"
     listing = Listing(records, isolation, for_people=form == "table")
-    FORMATS[form](broker_of(kind).columns(kind, path, listing, options))
+    FORMATS[form](broker_of(kind).columns(kind, path, listing, options), "dump")
     for sentence in listing.damage:
         say(sentence)
         if form == "json":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mqindex.cli.broker import Listing, Question
+from mqindex.cli.broker import Listing, Question, Selection
 from mqindex.cli.kafka.kinds import PARTITION, SEGMENT
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.trouble import Trouble
@@ -13,7 +13,7 @@ from mqindex.cli.trouble import Trouble
 if TYPE_CHECKING:
     from mqindex.cli.formats import Columns
     from mqindex.engines import Engine
-    from mqindex.kafka import LogDirHealth
+    from mqindex.kafka import LogDirHealth, Scan
     from mqindex.report import Catalogue, Report
 
 LISTED = "segments and partitions"
@@ -57,6 +57,30 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
         option = "--records" if listing.records else "--isolation-level"
         raise Trouble(f"{option} is for segments and partitions: an index holds no record")
     return entry_columns(kind, path, listing.damage)
+
+
+def messages(path: str, selection: Selection, options: BrokerOptions) -> Scan:
+    """The records of a segment, a partition, or a log dir."""
+    from mqindex.kafka import scan
+
+    if selection.queue_ids or selection.tags is not None:
+        raise Trouble("--queue-id and --tag are for RocketMQ: expected --topic or --partition")
+    partitions = [*selection.partitions, *([selection.topic] if selection.topic else [])]
+    return scan(
+        path, partitions=partitions or None, begin=selection.begin, end=selection.end, start_offset=selection.offset,
+        keys=selection.keys, isolation_level=selection.isolation, columns=selection.columns, cache=selection.cache,
+        **options.partition(),
+    )  # fmt: skip
+
+
+def other_topics(kind: str, path: str, topic: str | None) -> str:
+    """ "": a partition that is not there is an error of `scan`."""
+    return ""
+
+
+def shown() -> tuple[str, ...]:
+    """The columns of records for people."""
+    return ("timestamp", "topic", "partition", "offset", "key", "value")
 
 
 def verify(kind: str, path: str | Sequence[str], options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mqindex.cli.broker import Listing, Question
+from mqindex.cli.broker import Listing, Question, Selection
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, STORE
 from mqindex.cli.trouble import Trouble
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mqindex.cli.formats import Columns
     from mqindex.engines import Engine
     from mqindex.report import Catalogue, Report
+    from mqindex.rocketmq import Scan
     from mqindex.rocketmq.health.store_health import StoreHealth
     from mqindex.rocketmq.options import StoreArguments
 
@@ -136,6 +137,31 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
     if kind in (COMMIT_LOG_DIR, COMMIT_LOG_FILE):
         return _messages(path, kind, _MAIN_COLUMNS if listing.for_people else None, listing.damage)
     return unit_columns(path, kind)
+
+
+def messages(path: str, selection: Selection, options: BrokerOptions) -> Scan:
+    """The messages of a store's log, of a commit log, or of one of its files."""
+    from mqindex.rocketmq import scan
+
+    if selection.partitions or selection.isolation is not None:
+        raise Trouble("--partition and --isolation-level are for Kafka: expected --topic and --queue-id")
+    return scan(
+        path, topic=selection.topic, queue_id=selection.queue_ids or None, begin=selection.begin, end=selection.end,
+        start_offset=selection.offset, keys=selection.keys, tags=selection.tags, columns=selection.columns,
+        cache=selection.cache, **options.store(),
+    )  # fmt: skip
+
+
+def other_topics(kind: str, path: str, topic: str | None) -> str:
+    """The topics of a store that has none of this name, in words; "": it has, or that is not known."""
+    from mqindex.cli.rocketmq.key_query import other_topics
+
+    return other_topics(path, topic) if kind == STORE and topic is not None else ""
+
+
+def shown() -> tuple[str, ...]:
+    """The columns of messages for people."""
+    return ("store_timestamp", "topic", "queue_id", "queue_offset", "phy_offset", "tags", "keys", "uniq_key", "body")
 
 
 def _entries(path: str, options: StoreArguments) -> Iterator[Columns]:

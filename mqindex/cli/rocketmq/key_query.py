@@ -51,7 +51,7 @@ def print_hits(kind: str, path: str, question: Question, options: StoreArguments
     if unread and not found:
         raise Trouble(f"nothing was found, but {plural(len(unread), 'index file')} could not be read")
     if not found:
-        others = _other_topics(path, topic) if kind == STORE else ""
+        others = other_topics(path, topic) if kind == STORE else ""
         if others or sys.stderr.isatty():
             hint = others or "the index knows only hashes of TOPIC#KEY, so check both"
             say(f"no entry of topic {topic!r} with such keys; {hint}")
@@ -100,7 +100,7 @@ class _JsonLines:
             print_json("query", said)
 
 
-def _other_topics(store: str, topic: str) -> str:
+def other_topics(store: str, topic: str) -> str:
     """The topics that have queues in a store, if this one is not among them; the one that was perhaps meant."""
     from difflib import get_close_matches
 

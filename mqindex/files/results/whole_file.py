@@ -21,17 +21,23 @@ def replace_content(path: str, data: bytes, *, like: str | None = None) -> None:
 
 
 def _written_aside(path: str, data: bytes, neighbour: str | None, put: Callable[[str, str], None]) -> None:
-    """`neighbour`: whose owner and mode it takes; None: as the process makes files."""
+    with _aside(path, neighbour, put) as fd:
+        disk.write_all(fd, data)
+
+
+@contextlib.contextmanager
+def _aside(path: str, neighbour: str | None, put: Callable[[str, str], None]) -> Iterator[int]:
+    """A new file to fill, which `put` gives its name. `neighbour`: whose owner and mode it takes; None: nobody's."""
     fresh = disk.temporary(os.path.dirname(path) or ".", f".{os.path.basename(path)}")
     try:
         with disk.new_file(fresh) as fd:
-            disk.write_all(fd, data)
+            yield fd
             disk.sync(fd)
         if neighbour is not None:
             disk.own_like(fresh, neighbour)
         put(fresh, path)
     except BaseException:
-        if disk.exists(fresh):
+        with contextlib.suppress(OSError):  # not there; or the first error counts
             os.unlink(fresh)
         raise
 
@@ -66,6 +72,15 @@ def publish_content(path: str, data: bytes, *, overwrite: bool) -> None:
     _require_free(path, overwrite=overwrite)
     kept = path if disk.exists(path) else None
     _written_aside(path, data, kept, disk.replace if overwrite else _put_new)
+
+
+@contextlib.contextmanager
+def new_content(path: str, *, overwrite: bool) -> Iterator[int]:
+    """The same of a file to fill, a descriptor: it appears when the block ends well, else nothing is left."""
+    _require_free(path, overwrite=overwrite)
+    kept = path if disk.exists(path) else None
+    with _aside(path, kept, disk.replace if overwrite else _put_new) as fd:
+        yield fd
 
 
 def _put_new(fresh: str, path: str) -> None:

@@ -1,0 +1,42 @@
+"""`--out FILE` of a command that prints a table of any length: the file appears when it is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from mqindex.cli.places import appearing as what_is_true
+from mqindex.cli.places import require_no_broker_file, require_outside
+from mqindex.cli.trouble import Trouble, say, true_from_here
+from mqindex.files.places.place import Place
+
+ENDINGS: Final = {".csv": "csv", ".ndjson": "ndjson", ".json": "ndjson", ".arrow": "arrow", ".parquet": "parquet"}
+
+
+@contextlib.contextmanager
+def written_to(out: str | None, home: str, *, force: bool) -> Iterator[None]:
+    """What is printed in the block goes to a new file, which appears at its end; None: to stdout.
+
+    home : whose files they are; the new one is in no part of it.
+    """
+    if out is None:
+        yield
+        return
+    if isinstance(out, Place):
+        raise Trouble(f"{out}: expected a file of this machine")
+    from mqindex.files.results.whole_file import new_content, require_new_file
+
+    require_outside(out, home)
+    require_no_broker_file(out)
+    require_new_file(os.path.abspath(out), overwrite=force)
+    true_from_here(what_is_true(out))
+    with (
+        new_content(out, overwrite=force) as fd,
+        open(fd, "w", encoding="utf-8", newline="\n", closefd=False) as file,
+        contextlib.redirect_stdout(file),
+    ):
+        yield
+        file.flush()
+    say(f"wrote {out}")

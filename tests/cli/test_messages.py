@@ -1,0 +1,157 @@
+"""`mqindex messages`: what is in a log, for people and for programs, of both brokers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex import kafka, rocketmq
+from tests.cli.conftest import COMMAND, Shell, Store, process
+from tests.support.golden_kafka import PartitionCase
+from tests.support.kafka_writer import KafkaRecord, PartitionWriter
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zone maps of tests are not the user's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def offsets(root: Path, **asked: Any) -> list[int]:
+    return [at for batch in rocketmq.scan(root, cache=False, **asked) for at in batch["phy_offset"].tolist()]
+
+
+def test_messages_of_a_topic_a_time_and_a_key(shell: Shell, lost: Store) -> None:
+    everything = offsets(lost.root)
+    assert [row["phy_offset"] for row in shell("messages", lost.root, "--json").json] == everything
+    begin, end = "2023-03-30T09:43:58.552Z", "2023-03-30T09:44:00Z"
+    done = shell("messages", lost.root, "--begin", begin, "--end", end, "--format", "ndjson")
+    assert [row["phy_offset"] for row in done.json] == offsets(lost.root, begin=1680169438552, end=1680169440000)
+    (row,) = shell("messages", lost.root, "--topic", "LostTopic", "--key", "ORD59361344", "--json").json
+    assert row["schema"] == "mqindex.messages/1"
+    assert (row["phy_offset"], row["keys"], row["store_timestamp"]) == (666, "ORD59361344", 1680170238552)
+    assert row["properties"]["KEYS"] == "ORD59361344" and isinstance(row["body"], str)
+
+
+def test_keys_of_standard_input(shell: Shell, lost: Store) -> None:
+    done = shell(
+        "messages", lost.root, "--key", "-", "--columns", "phy_offset,keys", "--format", "csv",
+        stdin=b"user-3\nORD59361344\n",
+    )  # fmt: skip
+    titles, *rows = csv.reader(io.StringIO(done.out))
+    assert titles == ["phy_offset", "keys"] and done.status == 0
+    assert [int(row[0]) for row in rows] == offsets(lost.root, keys=["user-3", "ORD59361344"])
+
+
+def test_a_table_for_people(shell: Shell, lost: Store) -> None:
+    done = shell("messages", lost.root, "--topic", "LostTopic", "--limit", "3")
+    assert done.status == 0 and len(done.lines) == 4
+    assert done.lines[0].split()[:4] == ["store_timestamp", "topic", "queue_id", "queue_offset"]
+    assert all(line.split()[1] == "LostTopic" for line in done.lines[1:])
+
+
+def test_records_of_a_partition(shell: Shell, tmp_path: Path) -> None:
+    partition = PartitionCase("410-txn-open").closed(tmp_path)
+    rows = shell("messages", partition, "--json").json
+    expected = [at for batch in kafka.scan(partition, cache=False) for at in batch["offset"].tolist()]
+    assert [row["offset"] for row in rows] == expected
+    committed = shell("messages", partition, "--json", "--isolation-level", "read_committed", "--offset", "10").json
+    assert 0 < len(committed) < len(rows) and not any(row["is_control"] for row in committed)
+    assert committed[0]["offset"] >= 10
+
+
+def test_different_values_are_written_differently(shell: Shell, tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    writer.append([KafkaRecord(value) for value in (b"\xff", b"\\xff", b"", None, "é".encode())])
+    writer.close()
+    rows = shell("messages", tmp_path / "t-0", "--json").json
+    assert [(row["value"], row.get("value_base64")) for row in rows] == [
+        (None, "/w=="), ("\\xff", None), ("", None), (None, None), ("é", None),
+    ]  # fmt: skip
+    done = shell("messages", tmp_path / "t-0", "--columns", "value", "--format", "csv")
+    assert done.out.split("\n") == ["value,value_base64", ",/w==", "\\xff,", '"",', ",", "é,", ""]
+
+
+def test_a_file_appears_when_it_is_complete(shell: Shell, lost: Store, tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    out = tmp_path / "found.parquet"
+    done = shell("messages", lost.root, "--topic", "LostTopic", "--out", out)
+    assert (done.status, done.out, done.err) == (0, "", f"mqindex: wrote {out}\n")
+    table = pq.read_table(out)
+    assert table["phy_offset"].to_pylist() == offsets(lost.root, topic="LostTopic")
+    assert str(table.schema.field("store_timestamp").type) == "timestamp[ms, tz=UTC]"
+    again = shell("messages", lost.root, "--out", out)
+    assert again.status == 2 and "the output exists" in again.err and "--force" in again.err
+    for wrong in ("found.txt", "found"):
+        refused = shell("messages", lost.root, "--out", tmp_path / wrong)
+        assert refused.status == 2 and "expected a name that ends in .csv" in refused.err
+    inside = shell("messages", lost.root, "--out", lost.root / "commitlog" / "x.csv")
+    assert inside.status == 2 and "expected a place outside" in inside.err
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+def test_nothing_is_left_of_a_file_that_was_not_completed(shell: Shell, lost: Store, tmp_path: Path) -> None:
+    done = shell("messages", lost.root, "--where", "no_such_column = 1", "--out", tmp_path / "out.csv")
+    assert done.status == 2 and 'Referenced column "no_such_column" not found' in done.err
+    assert "Traceback" not in done.err
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == []
+
+
+def test_an_expression_of_sql(shell: Shell, lost: Store) -> None:
+    pytest.importorskip("duckdb")
+    where = "topic = 'LostTopic' and queue_id = 1 and properties['KEYS'] like 'ORD%'"
+    rows = shell("messages", lost.root, "--where", where, "--columns", "queue_id,keys,phy_offset", "--json").json
+    assert rows and {row["queue_id"] for row in rows} == {1}
+    assert all(list(row)[1:] == ["queue_id", "keys", "phy_offset"] and row["keys"].startswith("ORD") for row in rows)
+    assert [row["phy_offset"] for row in rows[:2]] == [
+        row["phy_offset"] for row in shell("messages", lost.root, "--where", where, "--limit", "2", "--json").json
+    ]
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "ndjson"])
+def test_nothing_found_is_said(shell: Shell, lost: Store, form: str) -> None:
+    done = shell("messages", lost.root, "--topic", "LostTopik", "--format", form)
+    assert done.status == 1 and len(done.lines) == (0 if form == "ndjson" else 1)
+    assert done.err == f"mqindex: {lost.root}: no such message; the store has no queue of this topic; " + (
+        "did you mean LostTopic?\n"
+    )
+
+
+def test_words_for_wrong_arguments(shell: Shell, lost: Store, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for arguments, words in (
+        ([lost.root, "--partition", "a-0"], "--partition and --isolation-level are for Kafka"),
+        ([lost.root, "--columns", "key"], "columns: expected some of topic"),
+        ([lost.root, "--json", "--format", "csv"], "expected one of the two"),
+        ([tmp_path / "empty"], "is its volume mounted?"),
+        ([tmp_path / "none"], "no such file or directory"),
+        ([lost.root, "--begin", "yesterday"], "'yesterday'"),
+    ):
+        done = shell("messages", *arguments)
+        assert (done.status, done.out) == (2, "") and words in done.err, done.err
+
+
+def test_a_reader_that_goes_away_ends_it(lost: Store) -> None:
+    command = subprocess.Popen(
+        [*COMMAND, "messages", str(lost.root), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert command.stdout is not None and command.stderr is not None
+    command.stdout.read(10)
+    command.stdout.close()
+    assert command.stderr.read() == b""
+    command.stderr.close()
+    assert command.wait() in (0, -signal.SIGPIPE)
+
+
+def test_arrow_on_standard_output(lost: Store) -> None:
+    pa = pytest.importorskip("pyarrow")
+    done = process("messages", lost.root, "--topic", "LostTopic", "--format", "arrow")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert pa.ipc.open_stream(done.stdout).read_all()["phy_offset"].to_pylist() == offsets(lost.root, topic="LostTopic")
