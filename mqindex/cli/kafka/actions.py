@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mqindex.cli.broker import Listing, Question, Selection
 from mqindex.cli.kafka.kinds import PARTITION, SEGMENT
 from mqindex.cli.options import BrokerOptions
+from mqindex.cli.output import command_line
 from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
     options.partition()
     if question.is_of_keys:
         raise Trouble(
-            "KEY, --topic, --begin, --end and --max-num are for RocketMQ: expected --offset N or --timestamp TIME"
+            "KEY, --topic, --begin, --end and --max-num are for RocketMQ: expected --offset N or --timestamp TIME; "
+            f"records by key or time: {command_line('messages', path, '--key', 'KEY')}"
         )
     return print_answers(kind, path, question, as_json=as_json)
 

@@ -56,8 +56,12 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
     """Print where the messages of keys are; returns how many there are."""
     from mqindex.cli.rocketmq.key_query import print_hits
 
-    if question.offsets or question.timestamps:
-        raise Trouble("--offset and --timestamp are for Kafka: expected --topic T KEY...")
+    if question.offsets or question.csv:
+        raise Trouble(f"{'--offset' if question.offsets else '--csv'} is for Kafka: expected --topic T KEY...")
+    if question.timestamps:
+        from mqindex.cli.rocketmq.time_query import print_offsets
+
+        return print_offsets(kind, path, question, options.store(), as_json=as_json)
     if question.topic is None:
         raise click.UsageError("Missing option '--topic'.", click.get_current_context(silent=True))
     if not question.keys:
