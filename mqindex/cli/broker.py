@@ -64,6 +64,7 @@ class Selection:
     isolation: IsolationLevel | None
     columns: list[str] | None
     cache: str | bool | None
+    decode: bool = False
 
 
 class Scanned(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.broker import Listing, Question, Selection
@@ -12,6 +13,7 @@ from mqindex.cli.output import command_line
 from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
+    from mqindex.cli.broker import Scanned
     from mqindex.cli.formats import Columns
     from mqindex.engines import Engine
     from mqindex.kafka import LogDirHealth, Scan
@@ -61,8 +63,17 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
     return entry_columns(kind, path, listing.damage)
 
 
-def messages(path: str, selection: Selection, options: BrokerOptions) -> Scan:
-    """The records of a segment, a partition, or a log dir."""
+def messages(path: str, selection: Selection, options: BrokerOptions) -> Scanned:
+    """The records of a segment, a partition, or a log dir; or what they say, of a topic that is the broker's own."""
+    if selection.decode:
+        from mqindex.cli.kafka.decoded import Decoded, decoded_topic
+
+        topic = decoded_topic(path, selection)
+        return Decoded(_records(path, replace(selection, columns=None), options), topic, selection.columns)
+    return _records(path, selection, options)
+
+
+def _records(path: str, selection: Selection, options: BrokerOptions) -> Scan:
     from mqindex.kafka import scan
 
     if selection.queue_ids or selection.tags is not None:

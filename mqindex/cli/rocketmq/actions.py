@@ -149,6 +149,8 @@ def messages(path: str, selection: Selection, options: BrokerOptions) -> Scan:
 
     if selection.partitions or selection.isolation is not None:
         raise Trouble("--partition and --isolation-level are for Kafka: expected --topic and --queue-id")
+    if selection.decode:
+        raise Trouble("--decode is for topics that Kafka's brokers keep for themselves")
     return scan(
         path, topic=selection.topic, queue_id=selection.queue_ids or None, begin=selection.begin, end=selection.end,
         start_offset=selection.offset, keys=selection.keys, tags=selection.tags, columns=selection.columns,
