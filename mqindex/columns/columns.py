@@ -90,7 +90,7 @@ class StringColumn(Ragged, Sequence["str | None"]):
         return [text if there else None for text, there in zip(texts, self.valid.tolist(), strict=True)]
 
     def _node(self, name: str) -> Node:
-        column = self if self._is_utf8() else self._replaced()
+        column = self.well_formed()
         bitmap, nulls = None, 0
         if column.valid is not None:
             bitmap = np.packbits(column.valid, bitorder="little")
@@ -104,6 +104,10 @@ class StringColumn(Ragged, Sequence["str | None"]):
             (bitmap, offsets, np.ascontiguousarray(column.data)),
             (),
         )
+
+    def well_formed(self) -> StringColumn:
+        """The same strings as `to_pylist` gives, all of them UTF-8: the column itself, if it is so."""
+        return self if self._is_utf8() else self._replaced()
 
     def _is_utf8(self) -> bool:
         # Arrow consumers rely on it: all of the data is UTF-8, and no string starts inside a character.
