@@ -8,10 +8,13 @@ import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mqindex._native.crc import crc32
 from mqindex.columns.columns import Columns
@@ -19,6 +22,7 @@ from mqindex.kafka import LogSegment, PartitionLog, ScanDamage, scan
 from mqindex.kafka.partition.partition_files import list_segments
 from mqindex.kafka.scanning.scan import SCAN_COLUMNS
 from tests.golden.test_kafka_partition import consumed
+from tests.property.test_kafka_partition import made, write
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
 
 Row = dict[str, Any]
@@ -158,6 +162,21 @@ def test_a_scan_gives_what_a_plain_read_gives(name: str, tmp_path: Path, rng: ra
             found = as_before(rows_of(records))
         assert found == partition.answer(asked), (fate.__name__, asked)
         assert records.damage == []
+
+
+@settings(max_examples=60)
+@given(made, st.randoms(use_true_random=True))
+def test_a_scan_of_any_partition_gives_what_a_plain_read_gives(spec: Any, rng: random.Random) -> None:
+    """Old messages in wrappers, times that go back, transactions that stay open, offsets that are left out."""
+    with TemporaryDirectory() as root:
+        directory, cache = Path(root) / "t-0", Path(root) / "cache"
+        write(directory, spec)
+        partition = Partition(directory)
+        for _ in range(10):
+            asked = partition.question(rng)
+            rng.choice([absent, warm])(cache, rng)
+            with scan(directory, cache=cache, **asked) as records:
+                assert as_before(rows_of(records)) == partition.answer(asked), asked
 
 
 def spoil(log: Path, rng: random.Random) -> None:
