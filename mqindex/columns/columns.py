@@ -395,6 +395,12 @@ class Columns(Mapping[str, Any]):
         return f"Columns({', '.join(self._columns)}; {plural(self.num_rows, 'row')})"
 
 
+def constant_text(text: str, rows: int) -> StringColumn:
+    """A column that has one text in every row."""
+    data = text.encode(errors="surrogateescape")
+    return StringColumn(np.frombuffer(data * rows, np.uint8), np.arange(rows + 1) * len(data))
+
+
 def chosen_columns(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
     """The columns that a caller asks for, each once, in the caller's order; `known`: those that there are.
 

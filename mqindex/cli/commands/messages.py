@@ -6,13 +6,13 @@ import contextlib
 import os
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from mqindex.cli.broker import Scanned, Selection
 from mqindex.cli.brokers import SCANNED, broker_of
-from mqindex.cli.formats import FORMATS
+from mqindex.cli.formats import FORMATS, first_rows, rows_of
 from mqindex.cli.keys import key_batches
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, out_file_option, path_options, subcommand, time_option
@@ -148,21 +148,12 @@ class _Rows:
 
     def __iter__(self) -> Iterator[Columns]:
         for batch in self._batches():
-            rows: Any = batch
-            self.count += len(rows)
+            self.count += rows_of(batch)
             yield batch
 
     def _batches(self) -> Iterator[Columns]:
-        if self._where is not None:
-            from mqindex.cli.arrow_rows import rows_where
+        if self._where is None:
+            return first_rows(chain([self._scan.empty()], self._scan), self._limit)
+        from mqindex.cli.arrow_rows import rows_where
 
-            yield from rows_where(self._scan, self._where, self._columns, self._limit)
-            return
-        yield self._scan.empty()
-        left = self._limit
-        for batch in self._scan if left != 0 else ():
-            if left is not None and len(batch) >= left:
-                yield batch.take(range(left))
-                return
-            left = None if left is None else left - len(batch)
-            yield batch
+        return rows_where(self._scan, self._where, self._columns, self._limit)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.broker import Listing, Question, Selection
-from mqindex.cli.kafka.kinds import PARTITION, SEGMENT
+from mqindex.cli.kafka.kinds import LOG_DIR, PARTITION, SEGMENT
 from mqindex.cli.options import BrokerOptions
 from mqindex.cli.output import command_line
 from mqindex.cli.trouble import Trouble
@@ -55,7 +55,7 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
     from mqindex.cli.kafka.columns import batch_columns, entry_columns, record_columns
 
     options.partition()
-    if kind in (SEGMENT, PARTITION):
+    if kind in (SEGMENT, PARTITION, LOG_DIR):
         return (record_columns if listing.records else batch_columns)(kind, path, listing)
     if listing.records or listing.isolation is not None:
         option = "--records" if listing.records else "--isolation-level"

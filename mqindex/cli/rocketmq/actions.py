@@ -9,10 +9,10 @@ import click
 
 from mqindex.cli.broker import Listing, Question, Selection
 from mqindex.cli.options import BrokerOptions
-from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, STORE
+from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_DIR, INDEX_FILE, STORE
 from mqindex.cli.trouble import Trouble
 from mqindex.files import disk
-from mqindex.files.paths import absolute, join, parent_of
+from mqindex.files.paths import absolute, base_name, join, parent_of
 
 if TYPE_CHECKING:
     from mqindex.cli.formats import Columns
@@ -138,6 +138,8 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
     store = options.store()
     if kind == INDEX_FILE:
         return _entries(path, store)
+    if kind == INDEX_DIR:
+        return _entries_of_files(path, store)
     if kind in (COMMIT_LOG_DIR, COMMIT_LOG_FILE):
         return _messages(path, kind, _MAIN_COLUMNS if listing.for_people else None, listing.damage)
     return unit_columns(path, kind)
@@ -190,6 +192,16 @@ def _entries(path: str, options: StoreArguments) -> Iterator[Columns]:
                 "time": begin + 1000 * block["time_diff"].astype(np.int64),
                 "prev_index": block["prev_index"],
             }
+
+
+def _entries_of_files(directory: str, options: StoreArguments) -> Iterator[Columns]:
+    """The entries of all files, each with the name of its file; a file of another geometry is an error."""
+    from mqindex.columns.columns import constant_text
+    from mqindex.rocketmq.kinds import index_paths
+
+    for path in sorted(index_paths(directory)):
+        for columns in _entries(path, options):
+            yield {"file": constant_text(base_name(path), len(columns["number"])), **columns}
 
 
 def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[str]) -> Iterator[Columns]:
