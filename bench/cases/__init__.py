@@ -6,6 +6,7 @@ from bench.case import Case
 from bench.cases import (
     append,
     axes,
+    bodies,
     cold,
     driver,
     extract,
@@ -56,6 +57,7 @@ CASES: dict[str, Case] = {
         spark_engine,
         append,
         get_message,
+        bodies,
         reput,
         follow,
         verify,
