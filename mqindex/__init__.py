@@ -7,36 +7,42 @@ kernels come with their first use.
 
 from __future__ import annotations
 
+from mqindex._room import open_room
+
 TYPE_CHECKING = False  # as in `typing`, whose import takes longer than the start of a command
 if TYPE_CHECKING:
-    from typing import Any
-
     from mqindex import engines, errors, health, kafka, report, rocketmq
     from mqindex.columns.columns import Columns
     from mqindex.columns.hits import Hits
+    from mqindex.tables import dataset, sql, tables
 
-__all__ = ["Columns", "Hits", "__version__", "engines", "errors", "health", "kafka", "kernels", "report", "rocketmq"]
+__all__ = [
+    "Columns",
+    "Hits",
+    "__version__",
+    "dataset",
+    "engines",
+    "errors",
+    "health",
+    "kafka",
+    "kernels",
+    "report",
+    "rocketmq",
+    "sql",
+    "tables",
+]
 
 __version__ = "0.1.0"
 
-_HOME = {"Columns": "mqindex.columns.columns", "Hits": "mqindex.columns.hits"}
 _PARTS = ("engines", "errors", "health", "kafka", "report", "rocketmq", "spark")
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PARTS:
-        import importlib
-
-        return importlib.import_module(f"mqindex.{name}")
-    if name in _HOME:
-        import importlib
-
-        return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'mqindex' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PARTS, *_HOME})
+_HOME = {
+    "Columns": "mqindex.columns.columns",
+    "Hits": "mqindex.columns.hits",
+    "dataset": "mqindex.tables",
+    "sql": "mqindex.tables",
+    "tables": "mqindex.tables",
+    **{part: f"mqindex.{part}" for part in _PARTS},
+}
 
 
 def kernels() -> dict[str, str]:
@@ -48,3 +54,6 @@ def kernels() -> dict[str, str]:
     from mqindex._native import crc, keys
 
     return {**crc.kernels(), **keys.kernels()}
+
+
+open_room(__name__, _HOME)

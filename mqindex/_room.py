@@ -5,15 +5,17 @@ A look-up in one file does not wait for the import of what verifies, repairs and
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # as in `typing`, whose import takes longer than the start of a command
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
 class Room(ModuleType):
-    """The package; `_home` has the module of each public name."""
+    """The package; `_home` has the module of each public name, which may be that module itself."""
 
     _home: Mapping[str, str]
     _extra: str | None
@@ -21,6 +23,8 @@ class Room(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name not in self._home:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        import importlib
+
         try:
             module = importlib.import_module(self._home[name])
         except ModuleNotFoundError as error:
@@ -28,18 +32,23 @@ class Room(ModuleType):
                 raise
             needs = f"{self.__name__}.{name} needs {error.name}: pip install 'mqindex[{self._extra}]'"
             raise ImportError(needs) from error
-        value = getattr(module, name)
+        value = self._value(name, module)
         setattr(self, name, value)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         """The import system binds each submodule to its name; a public function of that name keeps it."""
         if isinstance(value, ModuleType) and self._home.get(name) == value.__name__:
-            value = getattr(value, name)
+            value = self._value(name, value)
         super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._home})
+
+    def _value(self, name: str, module: ModuleType) -> Any:
+        """A public name; without one in it, a module of that name is meant itself."""
+        is_module = module.__name__ == f"{self.__name__}.{name}" and name not in vars(module)
+        return module if is_module else getattr(module, name)
 
 
 def open_room(package: str, home: Mapping[str, str], *, extra: str | None = None) -> None:

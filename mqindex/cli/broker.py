@@ -30,13 +30,11 @@ class Question:
     exact: bool = False
     offsets: tuple[str, ...] = ()
     timestamps: tuple[str, ...] = ()
-    boundary: str | None = None
-    csv: bool = False
 
     @property
     def is_of_keys(self) -> bool:
         """Whether anything was given that is for RocketMQ's keys only."""
-        return Question(offsets=self.offsets, timestamps=self.timestamps, csv=self.csv) != self
+        return Question(offsets=self.offsets, timestamps=self.timestamps) != self
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,6 @@ class Selection:
     isolation: IsolationLevel | None
     columns: list[str] | None
     cache: str | bool | None
-    decode: bool = False
 
 
 class Scanned(Protocol):

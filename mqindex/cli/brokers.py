@@ -26,7 +26,6 @@ VERIFIED = (
 )
 QUERIED = (
     *VERIFIED[:3],
-    kafka_kinds.LOG_DIR,
     kafka_kinds.PARTITION,
     kafka_kinds.SEGMENT,
     kafka_kinds.OFFSET_INDEX,

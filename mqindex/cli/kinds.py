@@ -9,11 +9,12 @@ import click
 
 from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
-from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
+from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.trouble import Trouble
 from mqindex.files import disk
 from mqindex.files.paths import absolute, parent_of, scan, status_of
 from mqindex.files.places.place import Place
+from mqindex.tables.kinds import kind_of
 
 if TYPE_CHECKING:
     from mqindex.cli.options import BrokerOptions
@@ -21,24 +22,6 @@ if TYPE_CHECKING:
 KINDS: Final = {**rocketmq_kinds.KINDS, **kafka_kinds.KINDS}
 _FILES = rocketmq_kinds.FILES | kafka_kinds.FILES
 _MOST_NAMED, _KIND = 4, "; --kind says what it is"  # kinds in one sentence
-
-
-def kind_of(path: str) -> str | None:
-    """The kind of what `path` names; None: none that we know. `FileNotFoundError` where there is nothing."""
-    from mqindex.kafka import kinds as kafka  # here: a command that knows the kind does without
-
-    is_directory = disk.is_directory(path)
-    found = kafka.kind_of_directory(path) if is_directory else kafka.kind_of_name(path)
-    if found is not None:
-        return found
-    from mqindex.rocketmq import kinds as rocketmq  # here: a command for Kafka does without
-
-    found = rocketmq.kind_of_directory(path) if is_directory else rocketmq.kind_of_file(path)
-    if found is not None or is_directory:
-        return found
-    from mqindex.rocketmq.index.geometry import is_index_file  # here: it takes numpy
-
-    return INDEX_FILE if is_index_file(path) else kafka_kinds.SEGMENT if kafka.begins_with_batch(path) else None
 
 
 def require_kind(path: str, forced: str | None, *expected: str) -> str:

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from typing import Final
 
 from mqindex.cli.kafka import kinds as kafka_kinds
-from mqindex.cli.kinds import KINDS, kind_of
+from mqindex.cli.kinds import KINDS
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.trouble import Trouble
 from mqindex.files.path_relations import around, upwards
 from mqindex.files.places.place import Place
 from mqindex.rocketmq.kinds import is_anywhere, is_part, is_root, kind_of_directory, names_seen, offset_of
+from mqindex.tables.kinds import kind_of
 
 _LOCKS: Final = ("lock", ".lock")
 _BUILT: Final = (".index", ".timeindex", ".txnindex")  # what a partition's directory has that `rebuild` made

@@ -46,7 +46,13 @@ def package_modules() -> list[str]:
     return [name for name in names if not name.endswith("__main__")]
 
 
-EXTRAS = {"mqindex.spark": "pyspark", "mqindex.cli": "click", "mqindex.html": "jinja2"}
+EXTRAS = {
+    "mqindex.spark": "pyspark",
+    "mqindex.tables.polars": "polars",
+    "mqindex.tables": "duckdb",
+    "mqindex.cli": "click",
+    "mqindex.html": "jinja2",
+}
 
 
 def extra_of(name: str) -> str | None:

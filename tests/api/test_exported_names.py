@@ -28,6 +28,7 @@ EXPORTS = {
         "Columns",
         "Hits",
         "__version__",
+        "dataset",
         "engines",
         "errors",
         "health",
@@ -35,6 +36,8 @@ EXPORTS = {
         "kernels",
         "report",
         "rocketmq",
+        "sql",
+        "tables",
     },
     "mqindex.engines": {"Engine", "LocalEngine", "OnProgress", "Progress"},
     "mqindex.report": {
@@ -92,7 +95,6 @@ EXPORTS = {
         "key_hash",
         "key_hashes",
         "optimize",
-        "offsets_for_time",
         "rebuild",
         "repair",
         "report",
@@ -121,7 +123,6 @@ EXPORTS = {
         "decode_markers",
         "decode_metadata",
         "decode_transactions",
-        "offsets_for_time",
         "rebuild",
         "repair",
         "report",
@@ -148,6 +149,9 @@ EXPORTS = {
 # function -> parameters as one would write them; what stands behind "*" may be given by name only
 SIGNATURES = {
     "mqindex.kernels": "",
+    "mqindex.dataset": "path, table=None",
+    "mqindex.sql": "query",
+    "mqindex.tables": "path",
     "mqindex.engines.LocalEngine": "workers=None",
     "mqindex.kafka.OffsetIndex.open": "path, *, base_offset=None, writable=False",
     "mqindex.kafka.OffsetIndex.create": "path, base_offset, *, max_index_size=10485760",
@@ -186,7 +190,6 @@ SIGNATURES = {
     "mqindex.kafka.repair": (
         f"directory, *, deep=False, dry_run=False, cut_damaged=False, {PARTITION_OPTIONS}, engine=None"
     ),
-    "mqindex.kafka.offsets_for_time": "directory, ms, *, topics=None, storage_options=None",
     "mqindex.kafka.scan": (
         "path, *, partitions=None, begin=None, end=None, start_offset=None, end_offset=None, keys=None, "
         f"isolation_level=None, columns=None, cache=None, {PARTITION_OPTIONS}"
@@ -256,7 +259,6 @@ SIGNATURES = {
     "mqindex.rocketmq.MessageStore.reput": "*, follow=False, stop=None, progress=None",
     "mqindex.rocketmq.MessageStore.flush": "",
     "mqindex.rocketmq.verify": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
-    "mqindex.rocketmq.offsets_for_time": f"store, ms, *, topics=None, boundary='lower', {STORE_OPTIONS}",
     "mqindex.rocketmq.scan": "store, *, topic=None, queue_id=None, begin=None, end=None, start_offset=None, "
     f"end_offset=None, keys=None, tags=None, columns=None, decompress=True, cache=None, {STORE_OPTIONS}",
     "mqindex.rocketmq.follow": f"store, out, *, stop, progress=None, interval=0.001, {STORE_OPTIONS}, engine=None",
@@ -311,8 +313,9 @@ def find(path: str) -> Any:
     parts = path.split(".")
     if parts[1] == "spark":
         pytest.importorskip("pyspark")
-    thing = importlib.import_module(".".join(parts[:2]) if parts[1:2] != ["kernels"] else "mqindex")
-    for part in parts[1:] if parts[1:2] == ["kernels"] else parts[2:]:
+    deep = 1 if parts[1] in ("dataset", "kernels", "sql", "tables") else 2
+    thing = importlib.import_module(".".join(parts[:deep]))
+    for part in parts[deep:]:
         thing = getattr(thing, part)
     return thing
 
