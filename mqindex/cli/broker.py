@@ -30,11 +30,13 @@ class Question:
     exact: bool = False
     offsets: tuple[str, ...] = ()
     timestamps: tuple[str, ...] = ()
+    boundary: str | None = None
+    csv: bool = False
 
     @property
     def is_of_keys(self) -> bool:
         """Whether anything was given that is for RocketMQ's keys only."""
-        return Question(offsets=self.offsets, timestamps=self.timestamps) != self
+        return Question(offsets=self.offsets, timestamps=self.timestamps, csv=self.csv) != self
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Selection:
     isolation: IsolationLevel | None
     columns: list[str] | None
     cache: str | bool | None
+    decode: bool = False
 
 
 class Scanned(Protocol):

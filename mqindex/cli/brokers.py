@@ -26,6 +26,7 @@ VERIFIED = (
 )
 QUERIED = (
     *VERIFIED[:3],
+    kafka_kinds.LOG_DIR,
     kafka_kinds.PARTITION,
     kafka_kinds.SEGMENT,
     kafka_kinds.OFFSET_INDEX,

@@ -99,6 +99,22 @@ def _flat(value: Any) -> Any:
     return (json.dumps(value) if value else None) if isinstance(value, (list, dict)) else value
 
 
+def rows_of(batch: Columns) -> int:
+    """How many rows a batch has."""
+    return len(next(iter(batch.values())))
+
+
+def first_rows(batches: Iterator[Columns], limit: int | None) -> Iterator[Columns]:
+    """The first rows of all batches; None: all. An empty batch is passed on, for its names."""
+    left = 2**63 if limit is None else limit
+    for batch in batches:
+        rows = rows_of(batch)
+        yield batch if rows <= left else {name: column[:left] for name, column in batch.items()}
+        left -= min(rows, left)
+        if not left:
+            return
+
+
 # ---- for people
 
 

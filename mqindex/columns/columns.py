@@ -90,7 +90,7 @@ class StringColumn(Ragged, Sequence["str | None"]):
         return [text if there else None for text, there in zip(texts, self.valid.tolist(), strict=True)]
 
     def _node(self, name: str) -> Node:
-        column = self if self._is_utf8() else self._replaced()
+        column = self.well_formed()
         bitmap, nulls = None, 0
         if column.valid is not None:
             bitmap = np.packbits(column.valid, bitorder="little")
@@ -104,6 +104,10 @@ class StringColumn(Ragged, Sequence["str | None"]):
             (bitmap, offsets, np.ascontiguousarray(column.data)),
             (),
         )
+
+    def well_formed(self) -> StringColumn:
+        """The same strings as `to_pylist` gives, all of them UTF-8: the column itself, if it is so."""
+        return self if self._is_utf8() else self._replaced()
 
     def _is_utf8(self) -> bool:
         # Arrow consumers rely on it: all of the data is UTF-8, and no string starts inside a character.
@@ -389,6 +393,12 @@ class Columns(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(self._columns)}; {plural(self.num_rows, 'row')})"
+
+
+def constant_text(text: str, rows: int) -> StringColumn:
+    """A column that has one text in every row."""
+    data = text.encode(errors="surrogateescape")
+    return StringColumn(np.frombuffer(data * rows, np.uint8), np.arange(rows + 1) * len(data))
 
 
 def chosen_columns(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.log_columns import texts_among
+from mqindex._native.ragged import taken
 from mqindex.columns.columns import BinaryColumn, StringColumn
 from mqindex.columns.keys import key_hashes
 
@@ -26,7 +27,7 @@ class TextSet:
     def __init__(self, texts: Iterable[bytes]) -> None:
         self.texts = frozenset(texts)
         self._few = tuple(sorted(self.texts)) if len(self.texts) <= _FEW else None
-        self.hashes: npt.NDArray[np.int32] = np.unique(text_hashes(_column(self.texts)))
+        self.hashes: npt.NDArray[np.int32] = np.unique(text_hashes(text_column(self.texts)))
 
     def among(self, column: StringColumn) -> npt.NDArray[np.bool_]:
         """Which rows are one of the texts: bool[n]. Null is none, nor is an empty text."""
@@ -34,13 +35,10 @@ class TextSet:
 
     def among_words(self, column: StringColumn) -> npt.NDArray[np.bool_]:
         """Which rows have one of the texts among their words, which single spaces separate."""
-        data, offsets = np.ascontiguousarray(column.data), np.ascontiguousarray(column.offsets)
-        spaces = np.flatnonzero(data == _SPACE)
-        bounds = np.unique(np.concatenate([offsets, spaces, spaces + 1]))
-        found = bounds[:-1][self._among(data, bounds)] if len(bounds) > 1 else bounds[:0]
-        rows = np.zeros(len(column), np.bool_)
-        rows[np.searchsorted(offsets, found, "right") - 1] = True
-        return rows
+        words, rows = words_of(column)
+        found = np.zeros(len(column), np.bool_)
+        found[rows[self.among(words)]] = True
+        return found
 
     def _among(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         if self._few is not None:
@@ -53,11 +51,44 @@ class TextSet:
         return found & (offsets[1:] > offsets[:-1])
 
 
+def words_of(column: StringColumn) -> tuple[BinaryColumn, npt.NDArray[np.int64]]:
+    """The words of each row, which single spaces separate, and their rows, which ascend. Empty ones are left out.
+
+    >>> words, rows = words_of(StringColumn(np.frombuffer(b"ab  c d", np.uint8), np.array([0, 5, 5, 7])))
+    >>> words.to_pylist(), rows.tolist()
+    ([b'ab', b'c', b'd'], [0, 0, 2])
+    """
+    data, offsets = np.ascontiguousarray(column.data), np.ascontiguousarray(column.offsets)
+    bounds = np.unique(np.concatenate([offsets, np.flatnonzero(data == _SPACE), np.flatnonzero(data == _SPACE) + 1]))
+    starts, stops = bounds[:-1], bounds[1:]
+    kept = data[starts] != _SPACE
+    starts, stops = starts[kept], stops[kept]
+    return pieces_of(data, starts, stops), np.searchsorted(offsets, starts, "right") - 1
+
+
+def pieces_of(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> BinaryColumn:
+    """The pieces of some bytes from each start to its stop, copied."""
+    bounds = np.stack([starts, stops], axis=1).reshape(-1)
+    return BinaryColumn(*taken(np.ascontiguousarray(data), bounds, np.arange(0, len(bounds), 2)))
+
+
+def equal_rows(texts: StringColumn, others: StringColumn) -> npt.NDArray[np.bool_]:
+    """In which rows two columns of one length have the same bytes: bool[n]. Null is as an empty text."""
+    equal: npt.NDArray[np.bool_] = np.diff(texts.offsets) == np.diff(others.offsets)
+    rows = np.flatnonzero(equal)
+    first, second = texts.take(rows), others.take(rows)
+    different = np.zeros(len(first.data) + 1, np.int64)
+    np.cumsum(first.data != second.data, out=different[1:])
+    equal[rows] = np.diff(different[first.offsets]) == 0
+    return equal
+
+
+def text_column(texts: Iterable[bytes]) -> BinaryColumn:
+    """A column of these texts."""
+    pieces = list(texts)
+    return BinaryColumn(np.frombuffer(b"".join(pieces), np.uint8), np.cumsum([0, *map(len, pieces)]))
+
+
 def text_hashes(column: StringColumn) -> npt.NDArray[np.int32]:
     """A hash of each text, the same for the same bytes: int32[n]; null is as an empty text."""
     return key_hashes(BinaryColumn(column.data, column.offsets))
-
-
-def _column(texts: Iterable[bytes]) -> BinaryColumn:
-    pieces = list(texts)
-    return BinaryColumn(np.frombuffer(b"".join(pieces), np.uint8), np.cumsum([0, *map(len, pieces)]))

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mqindex.kafka.log.damage import BatchFault
     from mqindex.kafka.log.log_segment import LogSegment
     from mqindex.kafka.log.segment_search import LogOffsetPosition
+    from mqindex.kafka.partition.offsets_for_time import offsets_for_time
     from mqindex.kafka.partition.partition_log import PartitionLog, PartitionOffsetPosition
     from mqindex.kafka.rebuild import rebuild
     from mqindex.kafka.repair import repair, undo_repair
@@ -71,6 +72,7 @@ _HOME = {
     "decode_markers": "mqindex.kafka.internal.markers",
     "decode_metadata": "mqindex.kafka.internal.metadata",
     "decode_transactions": "mqindex.kafka.internal.transaction_states",
+    "offsets_for_time": "mqindex.kafka.partition.offsets_for_time",
     "rebuild": "mqindex.kafka.rebuild",
     "repair": "mqindex.kafka.repair",
     "report": "mqindex.kafka.report",
@@ -99,6 +101,7 @@ __all__ = [
     "decode_markers",
     "decode_metadata",
     "decode_transactions",
+    "offsets_for_time",
     "rebuild",
     "repair",
     "report",

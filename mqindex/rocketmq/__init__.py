@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.scanning.scan import Scan, scan
     from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus
     from mqindex.rocketmq.serving.message_store import MessageStore
+    from mqindex.rocketmq.serving.offsets_for_time import offsets_for_time
     from mqindex.rocketmq.serving.query_message import QueryMessageResult
     from mqindex.rocketmq.serving.store_writer import PutMessagesResult
     from mqindex.rocketmq.verify import verify
@@ -131,6 +132,7 @@ _HOME = {
     "hash_slots": "mqindex.columns.keys",
     "key_hash": "mqindex._native.keys",
     "key_hashes": "mqindex.columns.keys",
+    "offsets_for_time": "mqindex.rocketmq.serving.offsets_for_time",
     "optimize": "mqindex.rocketmq.optimize",
     "rebuild": "mqindex.rocketmq.rebuild",
     "repair": "mqindex.rocketmq.repair",
@@ -169,6 +171,7 @@ __all__ = [
     "hash_slots",
     "key_hash",
     "key_hashes",
+    "offsets_for_time",
     "optimize",
     "rebuild",
     "repair",

@@ -95,6 +95,7 @@ EXPORTS = {
         "key_hash",
         "key_hashes",
         "optimize",
+        "offsets_for_time",
         "rebuild",
         "repair",
         "report",
@@ -123,6 +124,7 @@ EXPORTS = {
         "decode_markers",
         "decode_metadata",
         "decode_transactions",
+        "offsets_for_time",
         "rebuild",
         "repair",
         "report",
@@ -190,6 +192,7 @@ SIGNATURES = {
     "mqindex.kafka.repair": (
         f"directory, *, deep=False, dry_run=False, cut_damaged=False, {PARTITION_OPTIONS}, engine=None"
     ),
+    "mqindex.kafka.offsets_for_time": "directory, ms, *, topics=None, storage_options=None",
     "mqindex.kafka.scan": (
         "path, *, partitions=None, begin=None, end=None, start_offset=None, end_offset=None, keys=None, "
         f"isolation_level=None, columns=None, cache=None, {PARTITION_OPTIONS}"
@@ -259,6 +262,7 @@ SIGNATURES = {
     "mqindex.rocketmq.MessageStore.reput": "*, follow=False, stop=None, progress=None",
     "mqindex.rocketmq.MessageStore.flush": "",
     "mqindex.rocketmq.verify": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
+    "mqindex.rocketmq.offsets_for_time": f"store, ms, *, topics=None, boundary='lower', {STORE_OPTIONS}",
     "mqindex.rocketmq.scan": "store, *, topic=None, queue_id=None, begin=None, end=None, start_offset=None, "
     f"end_offset=None, keys=None, tags=None, columns=None, decompress=True, cache=None, {STORE_OPTIONS}",
     "mqindex.rocketmq.follow": f"store, out, *, stop, progress=None, interval=0.001, {STORE_OPTIONS}, engine=None",

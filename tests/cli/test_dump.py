@@ -233,3 +233,23 @@ def test_two_formats_at_once_are_refused(shell: Shell, basic: Store, form: str) 
     assert (done.status, done.out) == (2, "")
     assert done.err == f"mqindex: --json and --format {form}: expected one of the two; see `mqindex dump --help`\n"
     assert shell("dump", basic.index_files[0], "--json", "--format", "json").status == 0
+
+
+def test_an_index_directory(shell: Shell, basic: Store) -> None:
+    rows = shell("dump", basic.root / "index", "--json").json
+    assert [(row["file"], row["number"], row["key_hash"]) for row in rows] == [
+        (path.name, one[0], one[1]) for number, path in enumerate(basic.index_files) for one in entries(basic, number)
+    ]
+
+
+@pytest.mark.parametrize("limit", [0, 1, 7, 10_000])
+@pytest.mark.parametrize("form", ["csv", "json", "table", "parquet"])
+def test_the_first_rows_only(basic: Store, form: str, limit: int) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    done = process("dump", basic.index_files[0], "--format", form, "--limit", str(limit))
+    assert (done.returncode, done.stderr) == (0, b"")
+    expected = min(limit, len(entries(basic, 0)))
+    if form == "parquet":
+        assert pq.read_table(io.BytesIO(done.stdout)).num_rows == expected
+    else:
+        assert done.stdout.count(b"\n") == expected + (form != "json")

@@ -13,8 +13,11 @@ from mqindex.wording.text import iso
 from tests.cli.conftest import Shell
 from tests.cli.test_terminal import on_a_terminal, plain
 from tests.hostile.test_expiry import before_open, how_often
+from tests.support.elsewhere import Ways, memory
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter, snapshot
+
+__all__ = ["memory"]  # a fixture
 
 MONO = PartitionCase("410-plain-mono")
 
@@ -189,6 +192,23 @@ def test_of_a_log_that_is_long_the_snapshots_word_is_said(
     snapshot(home / f"{2:020d}.snapshot", (7, 1), (8, 0))
     said = "2 transactions as of offset 2: consumers of committed records stop before offset 0\n"
     assert f"  open  {said}" in shell("info", home).out
+
+
+def test_elsewhere_no_log_is_fetched_for_it(shell: Shell, memory: Ways, tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    begin(writer, 7)
+    for _ in range(300):
+        writer.append([KafkaRecord(bytes(8192))])
+    begin(writer, 8)
+    writer.close()
+    roots = tmp_path, memory.upload(tmp_path)
+    facts = [shell("info", f"{root}/t-0", "--json").json[0]["glance"]["transactions"] for root in roots]
+    assert facts[0]["open"] == 2 and facts[1] is None  # there are 2.4 MB behind what is known
+    assert sum(stop - start for path, start, stop in memory.ranges if path.endswith(".log")) < 1 << 20
+    snapshot(writer.directory / f"{301:020d}.snapshot", (7, 0))
+    roots = tmp_path, memory.upload(tmp_path)
+    facts = [shell("info", f"{root}/t-0", "--json").json[0]["glance"]["transactions"] for root in roots]
+    assert facts[0] == facts[1] and facts[1]["open"] == 2
 
 
 def test_a_log_dir_says_in_which_partitions_transactions_are_open(shell: Shell, tmp_path: Path) -> None:

@@ -353,6 +353,20 @@ def test_what_a_consumer_of_an_isolation_level_gets(shell: Shell, tmp_path: Path
 
 
 @pytest.mark.parametrize("option", [[], ["--records"]])
+def test_a_log_dir_is_dumped_partition_by_partition(shell: Shell, tmp_path: Path, option: list[str]) -> None:
+    directory, expected = tmp_path / "logs", []
+    directory.mkdir()
+    for name in ("410-codecs", "410-txn"):
+        one = PartitionCase(name).closed(tmp_path / name)
+        one.rename(directory / one.name)
+    for path in sorted(directory.iterdir()):
+        topic, _, number = path.name.rpartition("-")
+        rows = shell("dump", path, "--json", *option).json
+        expected += [{**row, "topic": topic, "partition": int(number)} for row in rows]
+    assert shell("dump", directory, "--json", *option).json == expected
+
+
+@pytest.mark.parametrize("option", [[], ["--records"]])
 def test_an_empty_partition_still_has_its_columns(shell: Shell, tmp_path: Path, option: list[str]) -> None:
     PartitionWriter(tmp_path / "e-0").close()
     for form in ("csv", "table"):

@@ -216,4 +216,4 @@ def test_what_a_url_does_not_give_is_said(shell: Shell, basic: Store, memory: Wa
     assert f"{url}/commitlog is a commit-log directory: expected a store's root directory" in said(f"{url}/commitlog")
     assert f"did you mean {url}?" in said(f"{url}/commitlog")
     assert "expected a URL of abfs, abfss, az" in said("nosuch://bucket/index")
-    assert "--offset and --timestamp are for Kafka" in shell("query", url, "--offset", "1").err
+    assert "--offset is for Kafka" in shell("query", url, "--offset", "1").err

@@ -5,19 +5,24 @@ from __future__ import annotations
 import random
 import shutil
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mqindex._native.crc import crc32
 from mqindex.columns.columns import Columns
-from mqindex.kafka import LogSegment, PartitionLog, scan
+from mqindex.kafka import LogSegment, PartitionLog, ScanDamage, scan
 from mqindex.kafka.partition.partition_files import list_segments
 from mqindex.kafka.scanning.scan import SCAN_COLUMNS
 from tests.golden.test_kafka_partition import consumed
+from tests.property.test_kafka_partition import made, write
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
 
 Row = dict[str, Any]
@@ -32,15 +37,16 @@ def rows_of(batches: Iterable[Columns]) -> list[Row]:
     return found
 
 
-def everything(directory: Path, topic: str, partition: int) -> list[Row]:
-    """All records of a partition, segment by segment, with their times as ms."""
-    found = []
+def everything(directory: Path, topic: str, partition: int) -> tuple[list[Row], list[ScanDamage]]:
+    """All records of a partition, segment by segment, with their times as ms; and what is left out."""
+    found, damage = [], []
     for files in list_segments(directory).segments:
         if Path(files.log).stat().st_size:
             with LogSegment.of_files(files) as segment:
                 place = {"topic": topic, "partition": partition, "segment": files.base_offset}
                 found += [{**row, **place} for row in rows_of(segment.records())]
-    return found
+                damage += [ScanDamage(files.log, fault) for fault in segment.damage]
+    return found, damage
 
 
 class Partition:
@@ -49,9 +55,9 @@ class Partition:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         topic, _, number = directory.name.rpartition("-")
-        self.rows = everything(directory, topic, int(number))
+        self.rows, self.damage = everything(directory, topic, int(number))
         with PartitionLog.open(directory) as log:
-            polls = consumed(log, log.log_start_offset, "read_committed")
+            polls = consumed(log, log.log_start_offset, "read_committed") if not self.damage else []
             self.committed = {record.offset for poll in polls for record in poll}
 
     def answer(self, asked: dict[str, Any]) -> list[Row]:
@@ -156,3 +162,68 @@ def test_a_scan_gives_what_a_plain_read_gives(name: str, tmp_path: Path, rng: ra
             found = as_before(rows_of(records))
         assert found == partition.answer(asked), (fate.__name__, asked)
         assert records.damage == []
+
+
+@settings(max_examples=60)
+@given(made, st.randoms(use_true_random=True))
+def test_a_scan_of_any_partition_gives_what_a_plain_read_gives(spec: Any, rng: random.Random) -> None:
+    """Old messages in wrappers, times that go back, transactions that stay open, offsets that are left out."""
+    with TemporaryDirectory() as root:
+        directory, cache = Path(root) / "t-0", Path(root) / "cache"
+        write(directory, spec)
+        partition = Partition(directory)
+        for _ in range(10):
+            asked = partition.question(rng)
+            rng.choice([absent, warm])(cache, rng)
+            with scan(directory, cache=cache, **asked) as records:
+                assert as_before(rows_of(records)) == partition.answer(asked), asked
+
+
+def spoil(log: Path, rng: random.Random) -> None:
+    """Bytes that are wrong, zeros, missing or too many, at any place of a log."""
+    data = bytearray(log.read_bytes())
+    at, size = rng.randrange(len(data)), rng.choice([1, 4, 100, 2000])
+    kind = rng.randrange(4)
+    if kind == 0:
+        data[at] ^= 1 << rng.randrange(8)
+    elif kind == 1:
+        data[at : at + size] = bytes(len(data[at : at + size]))
+    elif kind == 2:
+        del data[at : at + size]
+    else:
+        data[at:at] = rng.randbytes(size)
+    log.write_bytes(data)
+
+
+def is_within(damage: list[ScanDamage], whole: list[ScanDamage]) -> bool:
+    """Whether each is a part of one: where reading begins in the middle less is known of what is before."""
+    return all(any(path == of and known.at <= at.at < known.end for of, known in whole) for path, at in damage)
+
+
+def increase(rows: list[Row], bases: list[int]) -> bool:
+    """Whether offsets do so, within their segments: no checksum covers the first offset of a batch."""
+    offsets = [row["offset"] for row in rows]
+    within = (bases[bisect_right(bases, row["offset"]) - 1] == row["segment"] for row in rows)
+    return offsets == sorted(set(offsets)) and all(within)
+
+
+@pytest.mark.parametrize("name", [name for name in PARTITION_CASES if name != "410-empty"])
+def test_a_scan_of_a_damaged_log_gives_what_a_plain_read_gives(name: str, tmp_path: Path, rng: random.Random) -> None:
+    good, cache = PartitionCase(name).closed(tmp_path), tmp_path / "cache"
+    for number in range(8):
+        directory = tmp_path / str(number) / good.name
+        shutil.copytree(good, directory)
+        logs = [Path(files.log) for files in list_segments(directory).segments]
+        for _ in range(rng.randint(1, 2)):
+            spoil(rng.choice([log for log in logs if log.stat().st_size]), rng)
+        partition = Partition(directory)
+        if not increase(partition.rows, [int(log.stem) for log in logs]):
+            continue
+        for _ in range(8):
+            asked = {**partition.question(rng), "isolation_level": None}
+            with scan(directory, cache=cache, **asked) as records:
+                found = as_before(rows_of(records))
+            assert found == partition.answer(asked), asked
+            assert is_within(records.damage, partition.damage)
+            if not {"start_offset", "end_offset"} & asked.keys():
+                assert records.damage == partition.damage

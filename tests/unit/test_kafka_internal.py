@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from mqindex import kafka
 from mqindex.columns.columns import BinaryColumn, Columns, StringColumn
 from tests.reference.kafka_commits import Commit, commit
+from tests.support.kafka_writer import KafkaRecord, PartitionWriter
 
 # Written by the generated classes of Kafka 4.4.0 (`MessageUtil`, `MetadataRecordSerde`).
 COMMITS = {
@@ -258,3 +260,27 @@ def test_lengths_that_promise_more_than_the_bytes_are_no_work() -> None:
     key = bytes.fromhex("00000003746964")
     assert rows(kafka.decode_transactions(records([key], [huge])))[0]["kind"] == "unreadable"
     assert rows(kafka.decode_metadata(records([None], [many_tags])))[0]["kind"] == "unreadable"
+
+
+# ---- from files
+
+
+def test_what_is_read_and_what_is_scanned_is_decoded_as_it_is(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "logs" / "__consumer_offsets-3", 7)
+    key, value = bytes.fromhex("0001" + KEY), bytes.fromhex(next(iter(COMMITS)))
+    txn = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+    writer.append([KafkaRecord(value, key), KafkaRecord(None, key, -1)])
+    for abort in (True, False):
+        writer.append([KafkaRecord(value, key)], **txn)  # type: ignore[arg-type]
+        writer.marker(5, abort=abort)
+    writer.close()
+    with kafka.PartitionLog.open(writer.directory) as log:
+        read = kafka.decode_commits(log.read(7, isolation_level="read_committed"))
+    assert read["record_offset"].tolist() == [7, 8, 11]
+    assert read["kind"].to_pylist() == ["commit", "deleted", "commit"]
+    assert np.isnat(read["record_timestamp"]).tolist() == [False, True, False]
+    with kafka.scan(tmp_path / "logs", cache=False) as scan:
+        scanned = Columns.concat([kafka.decode_commits(records) for records in scan])
+    assert scanned["record_partition"].tolist() == [3] * 6
+    assert scanned["kind"].to_pylist() == ["commit", "deleted", "commit", "marker", "commit", "marker"]
+    assert scanned.to_polars().filter(kind="commit")["offset"].to_list() == [1234567890123] * 3

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from mqindex.errors import BadMagicError, ClosedFileError
-from mqindex.kafka import Scan, scan
+from mqindex.kafka import LogSegment, Scan, scan
 from mqindex.zones.zone_map import ZONE_BYTES
 from tests.support.big_segments import BIG_BATCH, RECORDS, write_big_segment
 from tests.support.damaged_partition import DAMAGE, damaged_partition
@@ -217,6 +217,7 @@ def test_segments_of_other_offsets_are_not_opened(tmp_path: Path) -> None:
     directory = write(tmp_path / "t-0").directory
     some = scan(directory, start_offset=10, end_offset=20)
     assert offsets(some) == list(range(10, 20)) and some.files_read == 1
+    assert offsets(scan(directory, start_offset=9, end_offset=11)) == [9, 10]
     assert offsets(scan(directory, start_offset=30)) == [] == offsets(scan(directory, start_offset=5, end_offset=5))
 
 
@@ -333,6 +334,21 @@ def test_damage_is_left_out_and_said_each_time(tmp_path: Path, kind: str) -> Non
         ((where, fault),) = records.damage
         assert (where, fault.kind, fault.last_offset) == (path, damage.kind, damage.last)
         assert str(records.damage[0]).startswith(f"{damage.kind}: {path}")
+
+
+@pytest.mark.parametrize("length", [2 * BIG_BATCH - 12, BIG_BATCH + 100, 100, 2**30])
+def test_a_length_that_leads_elsewhere_hides_no_more_than_in_a_plain_read(tmp_path: Path, length: int) -> None:
+    """No checksum covers it. From the first batch it leads to the third, into the second, or nowhere."""
+    segment = write_big_segment(str(tmp_path / "t-0"), 0, 4 * BIG_BATCH)
+    with open(segment.path, "r+b") as file:
+        file.seek(8)
+        file.write(length.to_bytes(4, "big"))
+    with LogSegment.open(segment.path) as log:
+        left = [offset for batch in log.records() for offset in batch["offset"].tolist()]
+    for start in (RECORDS, RECORDS + 5, 2 * RECORDS):
+        for end in (2 * RECORDS + 1, segment.next_offset):
+            asked = scan(tmp_path / "t-0", start_offset=start, end_offset=end)
+            assert offsets(asked) == [offset for offset in left if start <= offset < end] and len(left) >= 2 * RECORDS
 
 
 def test_a_scan_that_compares_no_checksum_keeps_no_map(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import click
 
 from mqindex.cli.broker import Listing
 from mqindex.cli.brokers import DUMPED, broker_of
-from mqindex.cli.formats import FORMATS
+from mqindex.cli.formats import FORMATS, first_rows
 from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand
 from mqindex.cli.output import json_line
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     type=click.Choice(["read_uncommitted", "read_committed"]),
     help="Kafka: what a consumer of this level gets, no control batch and no aborted record.  [default: all]",
 )
+@click.option("--limit", type=click.IntRange(0), metavar="N", help="The first N only.")
 @path_options(*DUMPED)
 def command(
     *,
@@ -45,6 +46,7 @@ def command(
     form: str | None,
     records: bool,
     isolation: IsolationLevel | None,
+    limit: int | None,
     kind: str | None,
     options: BrokerOptions,
     as_json: bool,
@@ -52,8 +54,9 @@ def command(
     """Print every entry of an index, message of a commit log, unit of consume queues, or batch of a segment.
 
     RocketMQ: the table has the columns of a message that people look for, and times in UTC; csv, json and arrow, an
-    Arrow IPC stream, have all but body and properties, and times in ms since the epoch. Kafka: of a partition, every
-    segment's batches; of an index, all places up to a tail of zeros. Exit code 1: the log is damaged in places, which
+    Arrow IPC stream, and parquet have all but body and properties, and times in ms since the epoch; `mqindex messages`
+    has these too. Kafka: of a log dir and a partition, every segment's batches; of an index, all places up to a tail of
+    zeros. Exit code 1: the log is damaged in places, which
     stderr names, and json in objects with the one key `damage`; the rest was printed.
     """
     kind = require_kind(path, kind, *DUMPED)
@@ -61,7 +64,7 @@ def command(
         raise click.UsageError(f"--json and --format {form}: expected one of the two", click.get_current_context())
     form = "json" if as_json else form or "table"
     listing = Listing(records, isolation, for_people=form == "table")
-    FORMATS[form](broker_of(kind).columns(kind, path, listing, options), "dump")
+    FORMATS[form](first_rows(broker_of(kind).columns(kind, path, listing, options), limit), "dump")
     for sentence in listing.damage:
         say(sentence)
         if form == "json":

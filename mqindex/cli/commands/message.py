@@ -11,10 +11,17 @@ from mqindex._words import plural
 from mqindex.cli.keys import argument_text
 from mqindex.cli.kinds import require_store
 from mqindex.cli.options import json_option, out_file_option, store_options, subcommand
-from mqindex.cli.output import print_json, print_line
+from mqindex.cli.output import command_line, print_json, print_line
 from mqindex.cli.places import appearing, require_no_broker_file, require_outside
 from mqindex.cli.rocketmq.actions import require_log
-from mqindex.cli.rocketmq.messages import Body, absence, find_messages, message_fields, print_message
+from mqindex.cli.rocketmq.messages import (
+    MOST_OF_AN_ID,
+    Body,
+    absence,
+    find_messages,
+    message_fields,
+    print_message,
+)
 from mqindex.cli.trouble import TROUBLE, Trouble, say, true_from_here
 
 if TYPE_CHECKING:
@@ -101,7 +108,10 @@ def _look(opened: MessageStore, name: str, topic: str | None) -> tuple[list[Mess
         return [], TROUBLE
     if not found:
         say(absence(opened, name, topic))
-    return found, 0 if found else 1
+    if len(found) > MOST_OF_AN_ID:
+        every = command_line("messages", opened.root, "--key", name)
+        say(f"{name}: more than {MOST_OF_AN_ID} messages have this id, the newest of them are shown; all: {every}")
+    return found[-MOST_OF_AN_ID:], 0 if found else 1
 
 
 def _write(found: list[Message], out: str, *, force: bool) -> None:

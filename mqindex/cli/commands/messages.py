@@ -6,13 +6,13 @@ import contextlib
 import os
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from mqindex.cli.broker import Scanned, Selection
 from mqindex.cli.brokers import SCANNED, broker_of
-from mqindex.cli.formats import FORMATS
+from mqindex.cli.formats import FORMATS, first_rows, rows_of
 from mqindex.cli.keys import key_batches
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, out_file_option, path_options, subcommand, time_option
@@ -57,6 +57,11 @@ FORMS: Final = {"table": "table", "csv": "csv", "ndjson": "json", "arrow": "arro
     "--isolation-level", "isolation", type=click.Choice(["read_uncommitted", "read_committed"]),
     help="Kafka: what a consumer of this level gets.  [default: all records]",
 )  # fmt: skip
+@click.option(
+    "--decode",
+    is_flag=True,
+    help="Kafka: what the records of __consumer_offsets, __transaction_state or __cluster_metadata say.",
+)
 @click.option("--format", "form", type=click.Choice(list(FORMS)), help="How it is written; --json is for ndjson.")
 @out_file_option("Write a new file; its ending says the format: .csv, .ndjson, .arrow, .parquet.")
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
@@ -77,6 +82,7 @@ def command(
     names: str | None,
     where: str | None,
     isolation: IsolationLevel | None,
+    decode: bool,
     form: str | None,
     out: str | None,
     force: bool,
@@ -100,12 +106,12 @@ def command(
     form = _form(form, out, as_json)
     broker = broker_of(kind)
     columns = None if names is None else [name.strip() for name in names.split(",")]
-    if columns is None and form == "table":
+    if columns is None and form == "table" and not decode:
         columns = list(broker.shown())
     wanted = None if not keys else tuple(chain.from_iterable(key_batches(keys, what=("key", "--key KEY"))))
     selection = Selection(
         topic, queue_ids, partitions, begin, end, wanted, tags, offset, isolation, columns if where is None else None,
-        False if cache == "none" else cache,
+        False if cache == "none" else cache, decode,
     )  # fmt: skip
     with contextlib.closing(broker.messages(path, selection, options)) as scan:
         rows = _Rows(scan, columns, where, limit)
@@ -142,21 +148,12 @@ class _Rows:
 
     def __iter__(self) -> Iterator[Columns]:
         for batch in self._batches():
-            rows: Any = batch
-            self.count += len(rows)
+            self.count += rows_of(batch)
             yield batch
 
     def _batches(self) -> Iterator[Columns]:
-        if self._where is not None:
-            from mqindex.cli.arrow_rows import rows_where
+        if self._where is None:
+            return first_rows(chain([self._scan.empty()], self._scan), self._limit)
+        from mqindex.cli.arrow_rows import rows_where
 
-            yield from rows_where(self._scan, self._where, self._columns, self._limit)
-            return
-        yield self._scan.empty()
-        left = self._limit
-        for batch in self._scan if left != 0 else ():
-            if left is not None and len(batch) >= left:
-                yield batch.take(range(left))
-                return
-            left = None if left is None else left - len(batch)
-            yield batch
+        return rows_where(self._scan, self._where, self._columns, self._limit)

@@ -16,6 +16,7 @@ from mqindex.cli.options import BrokerOptions, path_options, subcommand, time_op
     "mqindex query /data/store --topic OrderTopic order-1 --begin -2h --messages --exact",
     "mqindex query s3://backup/store/index --topic OrderTopic - < keys.txt",
     "mqindex query /data/kafka/orders-0 --timestamp 2023-11-14T22:13:35Z",
+    "mqindex query /data/kafka --timestamp -1h --csv > offsets.csv",
 )
 @click.argument("path", metavar="PATH")
 @click.argument("keys", nargs=-1, metavar="[KEY...]")
@@ -38,7 +39,17 @@ from mqindex.cli.options import BrokerOptions, path_options, subcommand, time_op
 )  # fmt: skip
 @click.option(
     "--timestamp", "timestamps", multiple=True, metavar="TIME",
-    help="Kafka: the first record at this time or later (-1 end, -2 begin, -3 greatest time); likewise.",
+    help="Kafka: the first record at this time or later (-1 end, -2 begin, -3 greatest time); likewise. RocketMQ: the "
+    "offset of each queue at this time.",
+)  # fmt: skip
+@click.option(
+    "--boundary", type=click.Choice(["lower", "upper", "nearest"]),
+    help="RocketMQ, --timestamp: the first message from then on, the last until then, or as brokers before 5.1.4.  "
+    "[default: lower]",
+)  # fmt: skip
+@click.option(
+    "--csv", is_flag=True,
+    help="Kafka, --timestamp: topic,partition,offset, as kafka-consumer-groups --reset-offsets --from-file takes it.",
 )  # fmt: skip
 @path_options(*QUERIED)
 def command(
@@ -53,6 +64,8 @@ def command(
     exact: bool,
     offsets: tuple[str, ...],
     timestamps: tuple[str, ...],
+    boundary: str | None,
+    csv: bool,
     kind: str | None,
     options: BrokerOptions,
     as_json: bool,
@@ -65,11 +78,11 @@ def command(
     and time with its zone (without: UTC), now, or -1h, -2d30m: so long ago. PATH may also be a URL (s3://, gs://, az://,
     hdfs://, https://); of its index only what the look-ups need is read; best after `mqindex optimize`.
 
-    Kafka: PATH is a partition's directory, one segment's .log, or one .index (--offset) or .timeindex (--timestamp),
-    whose entry is printed.
+    Kafka: PATH is a log dir (--timestamp: the offset of each partition), a partition, one segment's .log, or
+    one .index (--offset) or .timeindex (--timestamp), whose entry is printed.
 
     Exit code 1: nothing was found.
     """
     kind = require_kind(path, kind, *QUERIED)
-    question = Question(keys, topic, begin, end, max_num, messages, exact, offsets, timestamps)
+    question = Question(keys, topic, begin, end, max_num, messages, exact, offsets, timestamps, boundary, csv)
     return 0 if broker_of(kind).query(kind, path, question, options, as_json=as_json) else 1

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.broker import Listing, Question, Selection
-from mqindex.cli.kafka.kinds import PARTITION, SEGMENT
+from mqindex.cli.kafka.kinds import LOG_DIR, PARTITION, SEGMENT
 from mqindex.cli.options import BrokerOptions
+from mqindex.cli.output import command_line
 from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
+    from mqindex.cli.broker import Scanned
     from mqindex.cli.formats import Columns
     from mqindex.engines import Engine
     from mqindex.kafka import LogDirHealth, Scan
@@ -41,7 +44,8 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
     options.partition()
     if question.is_of_keys:
         raise Trouble(
-            "KEY, --topic, --begin, --end and --max-num are for RocketMQ: expected --offset N or --timestamp TIME"
+            "KEY, --topic, --begin, --end and --max-num are for RocketMQ: expected --offset N or --timestamp TIME; "
+            f"records by key or time: {command_line('messages', path, '--key', 'KEY')}"
         )
     return print_answers(kind, path, question, as_json=as_json)
 
@@ -51,7 +55,7 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
     from mqindex.cli.kafka.columns import batch_columns, entry_columns, record_columns
 
     options.partition()
-    if kind in (SEGMENT, PARTITION):
+    if kind in (SEGMENT, PARTITION, LOG_DIR):
         return (record_columns if listing.records else batch_columns)(kind, path, listing)
     if listing.records or listing.isolation is not None:
         option = "--records" if listing.records else "--isolation-level"
@@ -59,8 +63,17 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
     return entry_columns(kind, path, listing.damage)
 
 
-def messages(path: str, selection: Selection, options: BrokerOptions) -> Scan:
-    """The records of a segment, a partition, or a log dir."""
+def messages(path: str, selection: Selection, options: BrokerOptions) -> Scanned:
+    """The records of a segment, a partition, or a log dir; or what they say, of a topic that is the broker's own."""
+    if selection.decode:
+        from mqindex.cli.kafka.decoded import Decoded, decoded_topic
+
+        topic = decoded_topic(path, selection)
+        return Decoded(_records(path, replace(selection, columns=None), options), topic, selection.columns)
+    return _records(path, selection, options)
+
+
+def _records(path: str, selection: Selection, options: BrokerOptions) -> Scan:
     from mqindex.kafka import scan
 
     if selection.queue_ids or selection.tags is not None:

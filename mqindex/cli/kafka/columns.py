@@ -85,20 +85,51 @@ def _of_segments(
     none: Columns,
 ) -> Iterator[Columns]:
     """The columns of what a reader sees; `none`: without rows, where there is nothing."""
-    import numpy as np
-
     from mqindex.kafka.partition.isolation import visible_to
 
-    of_partition, nothing = kind == kinds.PARTITION, True
-    with visible_to(listing.isolation, path if of_partition else parent_of(absolute(path))) as visible:
-        for base_offset, segment in _segments(kind, path, listing.damage):
-            parts = ((log, visible(rows)) for log, rows in segment.batch_parts())
-            for columns in columns_of(segment, parts):
-                nothing, rows = False, len(next(iter(columns.values())))
-                yield {"segment": np.full(rows, base_offset, np.int64), **columns} if of_partition else dict(columns)
-            listing.damage.extend(fault.words(segment.path) for fault in segment.damage)
+    nothing = True
+    for named, where, home in _homes(kind, path):
+        with visible_to(listing.isolation, home) as visible:
+            for base_offset, segment in _segments(kind, where, listing.damage):
+                parts = ((log, visible(rows)) for log, rows in segment.batch_parts())
+                for columns in columns_of(segment, parts):
+                    nothing, rows = False, len(next(iter(columns.values())))
+                    yield {**_places(named, base_offset, rows), **columns}
+                listing.damage.extend(fault.words(segment.path) for fault in segment.damage)
     if nothing:
-        yield {**({"segment": np.empty(0, np.int64)} if of_partition else {}), **none}
+        names: Named = () if kind == kinds.SEGMENT else ("", 0) if kind == kinds.LOG_DIR else (None,)
+        yield {**_places(names, 0, 0), **none}
+
+
+Named = tuple[Any, ...]
+"""(topic, partition) in a log dir, (None,) of a partition, () of a segment."""
+
+
+def _homes(kind: str, path: str) -> Iterator[tuple[Named, str, str]]:
+    """What each row says of where it is, the segment or partition to read, and the partition's directory."""
+    from mqindex.kafka.partition.log_dir import list_partitions
+
+    if kind == kinds.LOG_DIR:
+        for one in list_partitions(path):
+            if one.state is None:
+                yield (one.topic, one.partition), one.path, one.path
+    elif kind == kinds.PARTITION:
+        yield (None,), path, path
+    else:
+        yield (), path, parent_of(absolute(path))
+
+
+def _places(named: Named, base_offset: int, rows: int) -> dict[str, Any]:
+    import numpy as np
+
+    from mqindex.columns.columns import constant_text
+
+    if not named:
+        return {}
+    segment = {"segment": np.full(rows, base_offset, np.int64)}
+    if len(named) == 1:
+        return segment
+    return {"topic": constant_text(named[0], rows), "partition": np.full(rows, named[1], np.int32), **segment}
 
 
 def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int, LogSegment]]:

@@ -36,6 +36,8 @@ def print_answers(kind: str, path: str, question: Question, *, as_json: bool) ->
     by_time = bool(question.timestamps)
     if by_time == bool(question.offsets):
         raise Trouble(f"expected either --offset or --timestamp, got {'both' if by_time else 'none'}")
+    if question.csv:
+        return _print_csv(kind, path, question)
     find = _FINDS.get((kind, by_time))
     if find is None:
         raise Trouble(f"{path} is {kinds.KINDS[kind]}: expected {'--offset' if by_time else '--timestamp'}")
@@ -55,7 +57,22 @@ def print_answers(kind: str, path: str, question: Question, *, as_json: bool) ->
     return found
 
 
-_TEXTS = ("segment", "time")
+_TEXTS = ("segment", "time", "topic")
+
+
+def _print_csv(kind: str, path: str, question: Question) -> int:
+    """The offset of each partition at one time, in the form of Kafka's own tool; returns how many there are."""
+    if kind not in (kinds.LOG_DIR, kinds.PARTITION) or len(question.timestamps) != 1:
+        raise Trouble("--csv: expected a log dir or a partition, and one --timestamp TIME")
+    from mqindex.kafka import offsets_for_time
+
+    (target,) = (int(one) for batch in _targets(question.timestamps, by_time=True) for one in batch)
+    found = offsets_for_time(path, target)
+    for topic, *numbers in zip(
+        found["topic"].to_pylist(), found["partition"].tolist(), found["offset"].tolist(), strict=True
+    ):
+        sys.stdout.write(",".join([topic, *map(str, numbers)]) + "\n")
+    return len(found)
 
 
 def _with_time(answer: Answer) -> Answer:
@@ -135,6 +152,20 @@ def _records(path: str, targets: Targets) -> Iterator[Answer]:
         yield _record(timestamp, None if offset < 0 else (moment, offset))
 
 
+def _records_of_log_dir(path: str, targets: Targets) -> Iterator[Answer]:
+    """Of each partition in use."""
+    from mqindex.kafka.partition.log_dir import list_partitions
+
+    for one in list_partitions(path):
+        if one.state is None:
+            for answer in _records(one.path, targets):
+                moment, offset = answer["found_timestamp"], answer["found_offset"]
+                yield {
+                    "timestamp": answer["timestamp"], "found_offset": offset, "found_timestamp": moment,
+                    "topic": one.topic, "partition": one.partition,
+                }  # fmt: skip
+
+
 def _say_what_is_not_here(log: PartitionLog, offset: int) -> None:
     """That the log begins before its segments, where an offset is asked that may be there."""
     from mqindex.kafka.partition.offset_checkpoint import start_before
@@ -152,4 +183,5 @@ _FINDS: Final[dict[tuple[str, bool], Find]] = {  # by the kind, and whether the 
     (kinds.SEGMENT, True): _records_of_segment,
     (kinds.PARTITION, False): _batches,
     (kinds.PARTITION, True): _records,
+    (kinds.LOG_DIR, True): _records_of_log_dir,
 }

@@ -9,10 +9,10 @@ import click
 
 from mqindex.cli.broker import Listing, Question, Selection
 from mqindex.cli.options import BrokerOptions
-from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_FILE, STORE
+from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_DIR, INDEX_FILE, STORE
 from mqindex.cli.trouble import Trouble
 from mqindex.files import disk
-from mqindex.files.paths import absolute, join, parent_of
+from mqindex.files.paths import absolute, base_name, join, parent_of
 
 if TYPE_CHECKING:
     from mqindex.cli.formats import Columns
@@ -56,8 +56,12 @@ def query(kind: str, path: str, question: Question, options: BrokerOptions, *, a
     """Print where the messages of keys are; returns how many there are."""
     from mqindex.cli.rocketmq.key_query import print_hits
 
-    if question.offsets or question.timestamps:
-        raise Trouble("--offset and --timestamp are for Kafka: expected --topic T KEY...")
+    if question.offsets or question.csv:
+        raise Trouble(f"{'--offset' if question.offsets else '--csv'} is for Kafka: expected --topic T KEY...")
+    if question.timestamps:
+        from mqindex.cli.rocketmq.time_query import print_offsets
+
+        return print_offsets(kind, path, question, options.store(), as_json=as_json)
     if question.topic is None:
         raise click.UsageError("Missing option '--topic'.", click.get_current_context(silent=True))
     if not question.keys:
@@ -134,6 +138,8 @@ def columns(kind: str, path: str, listing: Listing, options: BrokerOptions) -> I
     store = options.store()
     if kind == INDEX_FILE:
         return _entries(path, store)
+    if kind == INDEX_DIR:
+        return _entries_of_files(path, store)
     if kind in (COMMIT_LOG_DIR, COMMIT_LOG_FILE):
         return _messages(path, kind, _MAIN_COLUMNS if listing.for_people else None, listing.damage)
     return unit_columns(path, kind)
@@ -145,6 +151,8 @@ def messages(path: str, selection: Selection, options: BrokerOptions) -> Scan:
 
     if selection.partitions or selection.isolation is not None:
         raise Trouble("--partition and --isolation-level are for Kafka: expected --topic and --queue-id")
+    if selection.decode:
+        raise Trouble("--decode is for topics that Kafka's brokers keep for themselves")
     return scan(
         path, topic=selection.topic, queue_id=selection.queue_ids or None, begin=selection.begin, end=selection.end,
         start_offset=selection.offset, keys=selection.keys, tags=selection.tags, columns=selection.columns,
@@ -184,6 +192,16 @@ def _entries(path: str, options: StoreArguments) -> Iterator[Columns]:
                 "time": begin + 1000 * block["time_diff"].astype(np.int64),
                 "prev_index": block["prev_index"],
             }
+
+
+def _entries_of_files(directory: str, options: StoreArguments) -> Iterator[Columns]:
+    """The entries of all files, each with the name of its file; a file of another geometry is an error."""
+    from mqindex.columns.columns import constant_text
+    from mqindex.rocketmq.kinds import index_paths
+
+    for path in sorted(index_paths(directory)):
+        for columns in _entries(path, options):
+            yield {"file": constant_text(base_name(path), len(columns["number"])), **columns}
 
 
 def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[str]) -> Iterator[Columns]:

@@ -46,7 +46,7 @@ CONFIG_TABLES: Final = {  # a file of config/ -> what it is, its table, and what
 }
 
 DUMPED: Final = (
-    INDEX_FILE, COMMIT_LOG_DIR, COMMIT_LOG_FILE, QUEUE, QUEUE_FILE, QUEUES, BATCH_QUEUE, BATCH_QUEUE_FILE,
+    INDEX_FILE, INDEX_DIR, COMMIT_LOG_DIR, COMMIT_LOG_FILE, QUEUE, QUEUE_FILE, QUEUES, BATCH_QUEUE, BATCH_QUEUE_FILE,
     EXT, EXT_FILE,
 )  # fmt: skip
 FILES: Final = {kind for kind in KINDS if kind.endswith("-file")} | {CHECKPOINT, CONSUMER_OFFSETS}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _PHY_OFFSET = re.compile(r"[0-9]{1,19}")
-_MOST_OF_AN_ID = 64  # messages: a retry, a transaction and a dead letter keep the id of their original message
+MOST_OF_AN_ID = 64  # messages: a retry, a transaction and a dead letter keep the id of their original message
 _BEGINNING: Final = 1024  # characters of a body that are shown without --body
 _WIDEST_NAME = 27  # of a property, to be aligned with the fields
 _WIDE, _NARROW = 16, 8  # bytes in a line of hex
@@ -91,10 +91,10 @@ def find_messages(store: MessageStore, name: str, topic: str | None) -> list[Mes
     found = {
         message.phy_offset: message
         for each in _topics(store, topic)
-        for message in store.query_message(each, name, max_num=_MOST_OF_AN_ID, exact=True).messages
+        for message in store.query_message(each, name, max_num=MOST_OF_AN_ID + 1, exact=True).messages
         if message.uniq_key == name
     }
-    return [found[at] for at in sorted(found)]
+    return [found[at] for at in sorted(found)[-MOST_OF_AN_ID - 1 :]]
 
 
 def _topics(store: MessageStore, topic: str | None) -> list[str]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from mqindex.files.paths import size_of
+from mqindex.files.places.place import Place
 from mqindex.kafka.log.batches import BATCH, is_control, is_transactional
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.partition.partition_files import PartitionFiles
 from mqindex.kafka.partition.producer_state import OpenTransactions, readable_snapshot
 from mqindex.kafka.partition.transactions import Replay, events_of
 
 _MOST: Final = (1 << 30) + (64 << 20)  # bytes of log: a segment, and a little
+_MOST_ELSEWHERE: Final = 1 << 20  # all of which is fetched
 
 
 class OpenAt(NamedTuple):
@@ -33,7 +37,7 @@ def newest_state(files: PartitionFiles, log_start: int) -> OpenAt | None:
 
 
 def open_at_end(files: PartitionFiles, log_start: int) -> OpenAt | None:
-    """What is open at the end of the log; where more than a segment is behind the newest snapshot, what that says.
+    """What is open at the end of the log; where too much of it is behind the newest snapshot, what that says.
 
     None: neither is known. Batches are taken as their headers are. Source: Kafka 4.1.0 `ProducerStateManager`.
     """
@@ -41,7 +45,8 @@ def open_at_end(files: PartitionFiles, log_start: int) -> OpenAt | None:
     at = log_start if state is None or state.offset is None else state.offset
     first = max(bisect_right([each.base_offset for each in files.segments], at) - 1, 0)
     behind = files.segments[first:]
-    if sum(size_of(each.log) for each in behind) > _MOST:
+    most = _MOST_ELSEWHERE if isinstance(files.directory, Place) else _MOST
+    if sum(size_of(each.log) for each in behind) - _begin(behind, at) > most:
         return state
     replay = Replay(() if state is None else state.transactions)
     for each in behind:
@@ -51,6 +56,14 @@ def open_at_end(files: PartitionFiles, log_start: int) -> OpenAt | None:
             found = np.concatenate([np.empty(0, BATCH), *wanted])
             replay.run(events_of(found, segment.log_of(found[is_control(found)])))
     return OpenAt(None, _ordered(tuple(replay.open.items())))
+
+
+def _begin(segments: Sequence[SegmentFiles], offset: int) -> int:
+    """Where in the first of these it is begun to read."""
+    for first in segments[:1]:
+        with LogSegment.of_files(first) as segment:
+            return segment.position_of(offset)
+    return 0
 
 
 def _ordered(transactions: OpenTransactions) -> OpenTransactions:

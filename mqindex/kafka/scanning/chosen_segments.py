@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from mqindex._native.numbers import whole_number
@@ -101,6 +100,8 @@ def _numbers_of(homes: Sequence[PartitionDirectory], name: str, path: str) -> It
     found = [number for number, known in enumerate(names) if known == name]
     found = found or [number for number, home in enumerate(homes) if home.topic == name]
     if not found:
+        from difflib import get_close_matches  # only needed for a name that is not there
+
         near = get_close_matches(name, [*names, *(home.topic for home in homes)], 1, 0)
         hint = f"; the nearest is {near[0]!r}" if near else "; there is none"
         raise ValueError(f"partitions: expected partitions or topics of {path}, got {name!r}{hint}")

@@ -39,6 +39,17 @@ class ScanDamage(NamedTuple):
     ----------
     path : str, of the `.log`
     fault : BatchFault
+
+    Notes
+    -----
+    Source: Kafka 4.1.0 `RecordBatch.ensureValid`.
+
+    Examples
+    --------
+    >>> fault = BatchFault("bad-crc", 512, "crc", "1", "2", 640, 40, 43)
+    >>> print(ScanDamage("orders-0/00000000000000000000.log", fault))
+    bad-crc: orders-0/00000000000000000000.log field crc at byte 512: expected 1, got 2; 128 bytes up to byte 640 left \
+out, offsets 40 to 43
     """
 
     path: str

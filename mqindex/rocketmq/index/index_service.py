@@ -210,8 +210,11 @@ class IndexService(Closable):
         """
         most = whole_count("max_num", max_num)
         first, last = period(begin, end)
-        hashes = key_batch(keys, topic=topic).hashes()
-        return self._asked(partial(_select, hashes=hashes, most=most, begin=first, end=last))
+        return self.hits(key_batch(keys, topic=topic).hashes(), most, first, last)
+
+    def hits(self, hashes: npt.NDArray[np.int32], max_num: int, begin: int, end: int) -> Hits:
+        """Internal: `query_offsets` of hashes, with numbers, and times in ms, that were checked before."""
+        return self._asked(partial(_select, hashes=hashes, most=max_num, begin=begin, end=end))
 
     def build_index(self, topic: str | None, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: Times) -> int:
         """Put many keys, rolling over to new files as the broker does; returns how many were stored: all.

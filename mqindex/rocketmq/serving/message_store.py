@@ -7,13 +7,14 @@ import threading
 import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from mqindex._native.numbers import period
 from mqindex._options import with_options_of
 from mqindex.columns.columns import Columns
+from mqindex.columns.keys import Keys
 from mqindex.columns.limits import whole_count
-from mqindex.columns.numbers import Time
+from mqindex.columns.numbers import Time, int64s
 from mqindex.errors import ReadOnlyFileError, require_switch
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_rlock
@@ -25,7 +26,7 @@ from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.log.expiry import LogExpiredError
-from mqindex.rocketmq.log.log_columns import require_columns
+from mqindex.rocketmq.log.log_columns import COLUMNS, require_columns
 from mqindex.rocketmq.log.message import Message
 from mqindex.rocketmq.log.message_columns import MessageColumns
 from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage, require_message
@@ -48,6 +49,7 @@ from mqindex.rocketmq.serving.get_message import (
 )
 from mqindex.rocketmq.serving.get_messages import LogParts, get_messages, said_by_units
 from mqindex.rocketmq.serving.known_places import KnownPlaces
+from mqindex.rocketmq.serving.messages_at import get_many
 from mqindex.rocketmq.serving.opening import open_index, open_log, open_queues, require_a_part
 from mqindex.rocketmq.serving.query_message import (
     QueryMessageResult,
@@ -57,9 +59,13 @@ from mqindex.rocketmq.serving.query_message import (
     query_message,
     require_names,
 )
+from mqindex.rocketmq.serving.query_messages import query_messages
 from mqindex.rocketmq.serving.served_log import ServedLog
 from mqindex.rocketmq.serving.store_writer import PutMessagesResult, StoreWriter
 from mqindex.rocketmq.serving.tag_filter import tag_filter
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class MessageStore(Closable):
@@ -333,6 +339,88 @@ class MessageStore(Closable):
             return QueryMessageResult([], 0, 0)
         query = query_exact if exact else query_message
         return query(index, log, topic, key, most, first, last)
+
+    def query_messages(
+        self,
+        topic: str,
+        keys: Keys,
+        *,
+        max_num: int = 64,
+        begin: Time = 0,
+        end: Time = MAX_TIMESTAMP,
+        exact: bool = True,
+        columns: Iterable[str] | None = None,
+        decompress: bool = True,
+    ) -> Columns:
+        """`query_message` of many keys at once, as one table.
+
+        Parameters
+        ----------
+        keys : list[str], ndarray of text, Arrow, polars or pandas strings, shape (n,)
+        max_num, begin, end : for each key as in the single call
+        exact : bool; True: only messages that have the key, each once for a key; False: the broker's answer
+        columns : names as for `CommitLog.scan`; None: all, `body` and `properties` too
+        decompress : bool; False: bodies as stored
+
+        Returns
+        -------
+        Columns : a row for each message that is found, and before the other columns `key_number`, int64, the number of
+            its key in `keys`. Sorted by it; the messages of one key are oldest first
+
+        Notes
+        -----
+        A body that does not decompress is null, and a UserWarning says so. Damaged messages, and those that the log
+        does not have any more, are left out, as in the single call.
+
+        Examples
+        --------
+        >>> with MessageStore.open("store") as opened:
+        ...     found = opened.query_messages("LostTopic", ["user-3", "no such"], max_num=2, columns=["phy_offset"])
+        >>> found["key_number"].tolist(), found["phy_offset"].tolist()
+        ([0, 0], [124833, 125657])
+        """
+        require_names(topic, "")
+        require_switch("exact", exact)
+        require_switch("decompress", decompress)
+        names = COLUMNS if columns is None else require_columns(columns)
+        most = whole_count("max_num", max_num)
+        first, last = period(begin, end)
+        log, index = self.commit_log, self._index_service()
+        return query_messages(
+            index, log, topic, keys, most, first, last, names, exact=exact, decompress=decompress,
+        )  # fmt: skip
+
+    def get_many(
+        self, phy_offsets: npt.ArrayLike, *, columns: Iterable[str] | None = None, decompress: bool = True
+    ) -> Columns:
+        """The messages that begin at many phy offsets, in the order asked.
+
+        Parameters
+        ----------
+        phy_offsets : int64[n], in any order, also twice
+        columns, decompress : as for `query_messages`
+
+        Returns
+        -------
+        Columns : a row for each place where a message begins, and before the other columns `row`, int64, the number of
+            the place in `phy_offsets`. A place where the log has none has no row
+
+        Raises
+        ------
+        FormatError : what begins at one of them is damaged
+
+        Examples
+        --------
+        >>> with MessageStore.open("store") as opened:
+        ...     found = opened.get_many([124833, 5, 666], columns=["keys"])
+        >>> found["row"].tolist(), found["keys"].to_pylist()
+        ([0, 2], ['user-2 user-18 ORD33985645 user-3', 'ORD59361344'])
+        """
+        require_switch("decompress", decompress)
+        names = COLUMNS if columns is None else require_columns(columns)
+        places = int64s("phy_offsets", phy_offsets)
+        self._require_open()
+        return get_many(self._served.log, places, names, decompress=decompress)
 
     def look_message_by_offset(self, phy_offset: int) -> Message | None:
         """The message that begins at `phy_offset`; None: the log has none there.

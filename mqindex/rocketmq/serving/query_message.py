@@ -56,7 +56,7 @@ def query_message(
             break
         reach = (update[0], update[1])
         for number, phy_offset in enumerate(sorted(places.tolist())):
-            message = _readable(log, phy_offset)
+            message = readable(log, phy_offset)
             if message is not None:
                 messages.append(message)
                 last = message.store_timestamp if number == 0 else last
@@ -75,7 +75,7 @@ def query_exact(
         places, *update = index.answer(topic, key, asked, begin, end)
         for phy_offset in places.tolist():
             if phy_offset not in found:
-                message = _readable(log, phy_offset)
+                message = readable(log, phy_offset)
                 found[phy_offset] = message if message is not None and has_key(message, topic, key) else None
         kept = [message for message in found.values() if message is not None][:max_num]
         if len(places) < asked or len(kept) >= max_num:
@@ -123,7 +123,8 @@ def parse_msg_id(msg_id: str) -> int | None:
     return phy_offset if phy_offset >= 0 else None
 
 
-def _readable(log: CommitLog, phy_offset: int) -> Message | None:
+def readable(log: CommitLog, phy_offset: int) -> Message | None:
+    """The same; None too where it is damaged."""
     # The broker logs what it cannot read and continues; `verify` reports damage.
     try:
         return look_message(log, phy_offset)
