@@ -201,7 +201,6 @@ def test_log_that_was_cut_is_an_error(writer: LogWriter, stream: Callable[..., S
     ("options", "words"),
     [
         ({"endOffset": "5"}, "endOffset: expected none in a stream, got '5'"),
-        ({"filterPushdown": "true"}, "filterPushdown: expected none in a stream"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss: expected true or false, got 'maybe'"),
         pytest.param({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger: expected 1 or more, got 0", marks=needs_limits),
     ],

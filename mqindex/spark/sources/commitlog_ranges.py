@@ -40,7 +40,7 @@ MESSAGE_COLUMNS = {
 }
 BULKY_COLUMNS = {"body": "binary", "properties": "string"}
 COLUMNS = {**MESSAGE_COLUMNS, **BULKY_COLUMNS}
-BATCH_OPTIONS = ("endOffset", "filterPushdown")
+BATCH_OPTIONS = ("endOffset",)
 STREAM_OPTIONS = ("maxBytesPerTrigger", "maxMessagesPerTrigger")
 
 

@@ -22,8 +22,7 @@ def register(spark: SparkSession) -> None:
     Data sources, of paths of stores or log dirs, or of what is in them:
 
     - `rocketmq_commitlog`: messages, in batch and as a stream. Options `startOffset`, `checkCrc`, `failOnDataLoss`; in
-      batch `endOffset`, `filterPushdown`; as a stream `maxBytesPerTrigger`, `maxMessagesPerTrigger` (PySpark 4.2 or
-      newer).
+      batch `endOffset`; as a stream `maxBytesPerTrigger`, `maxMessagesPerTrigger` (PySpark 4.2 or newer).
     - `rocketmq_consumequeue`: units of consume queues. Options `topic`, `queueId`, `startOffset`, `endOffset`.
     - `rocketmq_index`: entries of index files, also of one. Options `hashSlotNum`, `indexNum`.
     - `kafka_log`: records of Kafka's segments, or with `rows=batches` their batches. Options `isolationLevel`,
@@ -35,6 +34,9 @@ def register(spark: SparkSession) -> None:
     stream. Errors are: a path of something else, two paths that lead to one file, a commit log without messages where
     the index or queues have entries for some, and an option that a source does not have. Another part of a store that
     is empty has no rows.
+
+    Options limit what is read; a filter of a query, which Spark applies to the rows, never does. There is no option
+    `filterPushdown`: PySpark keeps a pushed filter for later queries of the same DataFrame, which would lack rows.
 
     SQL functions: `key_hash(key)`, `hash_slot(key, n)` and `select_phy_offset(index_dir, key)`, where a key is the
     whole `topic#key`; `offset_for_timestamp(directory, timestamp)` of a Kafka partition.

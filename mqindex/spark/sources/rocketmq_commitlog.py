@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import DataSourceStreamReader
 
 from mqindex.errors import MQIndexError
 from mqindex.rocketmq import CommitLog
@@ -18,7 +17,6 @@ from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.commitlog_ranges import (
     BATCH_OPTIONS,
     BULKY_COLUMNS,
-    COLUMNS,
     MESSAGE_COLUMNS,
     STREAM_OPTIONS,
     LogRange,
@@ -39,6 +37,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _LOG = logging.getLogger(__name__)
+_NO_PUSH_DOWN = (
+    "filterPushdown: rocketmq_commitlog has no such option, because PySpark keeps a pushed filter for later queries of "
+    "the same DataFrame, which would lack rows: expected startOffset and endOffset"
+)
 
 
 class _LogReader(RangeReader):
@@ -79,25 +81,16 @@ class _LogReader(RangeReader):
             lose(self.fail, what, self.paths[0], f"phy offsets {start} to {stop}", hint=hint)
 
 
-class _PushDownLogReader(_LogReader):
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        for item in filters:
-            bounds = _bounds(item)
-            if bounds is None:
-                yield item
-            else:
-                self.start, self.stop = max(self.start, bounds[0]), min(self.stop, bounds[1])
-
-
 class CommitLogSource(FileSource):
     """The messages of a commit log; `body` and `properties` only where the schema names them.
 
     Damage fails the query, and so does a file that is missing between others. With `failOnDataLoss=false` reading goes
     on at the next message, and the worker logs what is left out, in bytes and phy offsets. Complete messages behind the
     log's end, which no broker reads, are logged too. One task reads the newest file, and finds the end. To read a range
-    of phy offsets, give `startOffset` and `endOffset`. `filterPushdown=true` takes the range from the query's filters
-    on `phy_offset` (4.1 or newer, with `spark.sql.python.filterPushdown.enabled`); use that DataFrame for one query
-    only.
+    of phy offsets, give `startOffset` and `endOffset`.
+
+    A filter of a query never makes it read less: PySpark keeps what was pushed into a source for the later queries of
+    the same DataFrame, which would silently lack rows. So there is no option `filterPushdown`.
 
     A stream begins at `startOffset` or the log's begin, and follows the log over its files. `maxBytesPerTrigger` (of
     log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). If the log no longer has what the checkpoint
@@ -108,15 +101,12 @@ class CommitLogSource(FileSource):
     OPTIONS = ("startOffset", "checkCrc", "failOnDataLoss", *BATCH_OPTIONS, *STREAM_OPTIONS)
     COLUMNS = MESSAGE_COLUMNS
     MORE_COLUMNS = BULKY_COLUMNS
+    READER = _LogReader
 
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """See `DataSource.reader`."""
-        # A reader with pushFilters fails every query while push-down is off (4.1+), so only its planner gets one. And
-        # Spark keeps the pushed plan for all later queries of the same DataFrame, with other filters or none: they
-        # would silently read the first one's range. So it is an option, for one query to a load().
-        asked = SourceOptions(self.options).boolean("filterPushdown")
-        kind = _PushDownLogReader if asked and _in_push_down_planner(sys._getframe(1).f_globals) else _LogReader
-        return kind(self.options, schema, COLUMNS)
+    def __init__(self, options: dict[str, str]) -> None:
+        if "filterPushdown" in SourceOptions(options):
+            raise ValueError(_NO_PUSH_DOWN)
+        super().__init__(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """See `DataSource.streamReader`."""
@@ -124,28 +114,3 @@ class CommitLogSource(FileSource):
             return LogStreamReader(self.options, schema)
         except (MQIndexError, OSError, TypeError, ValueError) as error:
             return RefusedStreamReader(error)
-
-
-def _in_push_down_planner(caller: Mapping[str, Any]) -> bool:
-    spec = caller.get("__spec__")
-    name = getattr(spec, "name", None) or caller.get("__name__", "")
-    return str(name).endswith("data_source_pushdown_filters")
-
-
-def _bounds(item: Any) -> tuple[int, int] | None:
-    """The phy offsets [start, stop) that pass a filter; None: Spark must apply it itself."""
-    limits = _LIMITS.get(type(item).__name__)
-    value = getattr(item, "value", None)
-    if limits is None or item.attribute != ("phy_offset",) or not isinstance(value, int):
-        return None
-    return limits(value)
-
-
-_LIMITS: dict[str, Callable[[int], tuple[int, int]]] = {  # the classes are not in PySpark 4.0
-    "EqualTo": lambda value: (value, value + 1),
-    "EqualNullSafe": lambda value: (value, value + 1),
-    "GreaterThan": lambda value: (value + 1, MAX_OFFSET),
-    "GreaterThanOrEqual": lambda value: (value, MAX_OFFSET),
-    "LessThan": lambda value: (0, value),
-    "LessThanOrEqual": lambda value: (0, value + 1),
-}
