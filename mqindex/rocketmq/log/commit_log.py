@@ -357,10 +357,11 @@ class CommitLog(Closable):
         Parameters
         ----------
         messages : columns by name: a mapping of arrays, lists and single values, a batch of `scan`, an Arrow, polars or
-            pandas table; or a list of `NewMessage`. Columns: topic and queue_offset, which must be there, body,
-            queue_id, tags, keys, uniq_key, properties (a block as stored; what it lacks of keys, tags and uniq_key is
-            put after it), flag, sys_flag, born_timestamp, born_host, store_timestamp, store_host, reconsume_times,
-            prepared_transaction_offset. phy_offset, size, body_crc and msg_id may be there, and are made anew.
+            pandas table; or a list of dicts by these names, or of `NewMessage`. Columns: topic and queue_offset, which
+            must be there, body, queue_id, tags, keys, uniq_key, properties (a block as stored, or of each row a dict;
+            what it lacks of keys, tags and uniq_key is put after it), flag, sys_flag, born_timestamp, born_host,
+            store_timestamp, store_host, reconsume_times, prepared_transaction_offset. phy_offset, size, body_crc and
+            msg_id may be there, and are made anew.
         queue_offset : int64[n], instead of the column
         whole : bool; True: one request of a producer, which moves to the next file as a whole where it does not fit
 

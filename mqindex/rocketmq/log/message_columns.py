@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.log_writer import NUMBERS, TEXTS, Frames, RefusedError
+from mqindex._native.numbers import milliseconds
 from mqindex._native.pieces import (
     Pieces,
     batch_of_array,
@@ -29,7 +30,8 @@ from mqindex.rocketmq.log.writing.message_encoder import NewMessage, properties_
 from mqindex.rocketmq.log.writing.write_rules import WriteRules
 
 MessageColumns: TypeAlias = Any
-"""A mapping of names to columns or single values, a `Columns`, an Arrow, polars or pandas table, or `NewMessage`s."""
+"""A mapping of names to columns or single values, a `Columns`, an Arrow, polars or pandas table, or a list of dicts or
+of `NewMessage`s."""
 
 COMPUTED_COLUMNS: Final = ("phy_offset", "size", "body_crc", "msg_id")  # of a scan; an append computes them anew
 _INT32 = ("queue_id", "flag", "sys_flag", "reconsume_times")
@@ -88,6 +90,8 @@ def message_batches(messages: MessageColumns, rules: WriteRules) -> MessageBatch
     if isinstance(messages, MessageBatches):
         return messages
     if isinstance(messages, (list, tuple)):
+        if messages and isinstance(messages[0], Mapping):
+            return MessageBatches([_of_mapping(_of_rows(messages), rules)])
         return MessageBatches([(len(messages), _of_messages(messages))])
     if isinstance(messages, Mapping):
         return MessageBatches([_of_mapping(messages, rules)])
@@ -96,7 +100,8 @@ def message_batches(messages: MessageColumns, rules: WriteRules) -> MessageBatch
     if hasattr(messages, "__arrow_c_array__"):
         return MessageBatches([batch_of_array(*messages.__arrow_c_array__())])
     raise TypeError(
-        f"messages: expected columns by name, a table or a list of NewMessage, got {type(messages).__name__}"
+        "messages: expected columns by name, a table, or a list of dicts or of NewMessage, "
+        f"got {type(messages).__name__}"
     )
 
 
@@ -117,6 +122,26 @@ def _of_mapping(messages: Mapping[str, Any], rules: WriteRules) -> tuple[int, Ma
         raise ValueError(f"messages: expected columns of one length, got {lengths}")
     rest = {name: column for name, column in messages.items() if name not in columns}
     return next(iter(lengths.values()), 1), {**rest, **columns}
+
+
+def _of_rows(rows: Sequence[Any]) -> Mapping[str, Any]:
+    """Columns of dicts: what a row lacks, or has as None, is as in a `NewMessage` without it."""
+    for row, message in enumerate(rows):
+        if not isinstance(message, Mapping):
+            raise TypeError(f"messages: expected dicts, got {type(message).__name__} in row {row}")
+    columns: dict[str, Any] = {}
+    now = time.time_ns() // 1_000_000
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        if name in _TIMES:
+            values = [now if value is None else milliseconds(name, value) for value in values]
+        elif name in ("topic", "queue_offset"):  # for which nothing stands
+            if None in values:
+                raise ValueError(f"messages: expected the {name} of each, got none in row {values.index(None)}")
+        elif name in NUMBERS:
+            values = [0 if value is None else value for value in values]
+        columns[name] = values
+    return columns
 
 
 def _of_messages(messages: Sequence[Any]) -> Mapping[str, Any]:
