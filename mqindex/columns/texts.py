@@ -10,6 +10,7 @@ import numpy.typing as npt
 from mqindex._native.log_columns import texts_among
 from mqindex._native.ragged import taken
 from mqindex.columns.columns import BinaryColumn, StringColumn
+from mqindex.columns.distinct import distinct
 from mqindex.columns.keys import key_hashes
 
 _FEW = 16  # so many are compared one by one, more by their hashes first
@@ -27,7 +28,7 @@ class TextSet:
     def __init__(self, texts: Iterable[bytes]) -> None:
         self.texts = frozenset(texts)
         self._few = tuple(sorted(self.texts)) if len(self.texts) <= _FEW else None
-        self.hashes: npt.NDArray[np.int32] = np.unique(text_hashes(text_column(self.texts)))
+        self.hashes: npt.NDArray[np.int32] = distinct(text_hashes(text_column(self.texts)))
 
     def among(self, column: StringColumn) -> npt.NDArray[np.bool_]:
         """Which rows are one of the texts: bool[n]. Null is none, nor is an empty text."""
@@ -59,7 +60,7 @@ def words_of(column: StringColumn) -> tuple[BinaryColumn, npt.NDArray[np.int64]]
     ([b'ab', b'c', b'd'], [0, 0, 2])
     """
     data, offsets = np.ascontiguousarray(column.data), np.ascontiguousarray(column.offsets)
-    bounds = np.unique(np.concatenate([offsets, np.flatnonzero(data == _SPACE), np.flatnonzero(data == _SPACE) + 1]))
+    bounds = distinct(np.concatenate([offsets, np.flatnonzero(data == _SPACE), np.flatnonzero(data == _SPACE) + 1]))
     starts, stops = bounds[:-1], bounds[1:]
     kept = data[starts] != _SPACE
     starts, stops = starts[kept], stops[kept]

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mqindex.columns.distinct import distinct
+
 ZONE_BYTES: Final = 256 << 10
 """A zone has what begins in so many bytes of a file: with a thousand messages of 250 bytes a scan skips well."""
 MOST_TOPICS: Final = 16  # of a zone with more, nothing is known of its topics
@@ -171,7 +173,7 @@ def _few(
     zone_of: npt.NDArray[np.integer], topics: npt.NDArray[np.int32], zones: int | None = None
 ) -> tuple[_Ints, npt.NDArray[np.int32]]:
     """How many topics each zone has, and which, each once; of zones with many, none."""
-    pairs = np.unique((zone_of.astype(np.int64) << 32) | topics.view(np.uint32).astype(np.int64))
+    pairs = distinct((zone_of.astype(np.int64) << 32) | topics.view(np.uint32).astype(np.int64))
     zone = pairs >> 32
     counts = np.bincount(zone, minlength=zones or 0).astype(np.int64)
     many = counts > MOST_TOPICS

@@ -304,6 +304,18 @@ def test_what_retention_deletes_before_it_is_read_is_said(tmp_path: Path) -> Non
     assert offsets(records) == [] and records.expired == [str(directory / f"{10:020}.log")]
 
 
+@pytest.mark.parametrize("etags", [True, False])
+def test_what_is_deleted_elsewhere_is_said_too(tmp_path: Path, memory: Ways, etags: bool) -> None:
+    memory.etags = etags
+    url = WAYS.upload(write(tmp_path / "t-0").directory)
+    for asked in ({}, {"begin": 0}):
+        records, gone = scan(url, **asked), f"{url}/{10:020}.log"
+        data = WAYS.files(url)[f"{10:020}.log"]
+        WAYS.store.delete(gone.removeprefix("memory://"))
+        assert offsets(records) == [*range(10), *range(20, 30)] and records.expired == [gone]
+        WAYS.put(gone, data)
+
+
 def test_a_segment_that_is_open_is_read_whoever_deletes_it(tmp_path: Path) -> None:
     directory = write(tmp_path / "t-0").directory
     records = scan(directory, columns=["offset"])

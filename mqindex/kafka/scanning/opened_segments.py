@@ -48,28 +48,31 @@ class OpenedSegments:
             self.segments, self._opened = found, opened.pop_all()
 
     def _as_they_are_now(self, partition: ChosenPartition) -> None:
-        first = 2**63
+        there: dict[int, bool] = {}
         if partition.is_whole:
             with suppress(FileNotFoundError):  # of a deleted topic
-                first = while_files_go(partition.place.path, partial(self._listed, partition))
-        gone = (files for files, _ in partition.segments if files.base_offset < first)
-        self.expired = [files.log for files in gone if self._is_asked_for(files)]
+                there = while_files_go(partition.place.path, partial(self._listed, partition))
+        gone = [files for files, _ in partition.segments if files.base_offset not in there]
+        self.expired = [
+            files.log for files in gone if self._is_asked_for(files) and not _was_cleaned(files.base_offset, there)
+        ]
 
-    def _listed(self, partition: ChosenPartition, now: PartitionFiles) -> int:
-        """Open those of a new list that the scan began with, or that took their place; the first base offset there."""
+    def _listed(self, partition: ChosenPartition, now: PartitionFiles) -> dict[int, bool]:
+        """Open those of a new list that the scan began with, or that took their place; of each whether it is the same
+        file.
+        """
         known = {files.base_offset: status for files, status in partition.segments}
+        there, found = {}, []
         with ExitStack() as opened:
-            found = []
             for files in now.segments:
-                if files.base_offset <= max(known) and not self._wanted.skips(
-                    files.base_offset, files.next_base_offset
-                ):
+                if files.base_offset <= max(known):
                     segment = opened.enter_context(LogSegment.of_files(files))
                     status = known.get(files.base_offset)
-                    same = status is not None and segment.is_of(status)
-                    found.append((segment, status.st_size if status is not None and same else segment.size))
+                    same = there[files.base_offset] = status is not None and segment.is_of(status)
+                    if self._is_asked_for(files):
+                        found.append((segment, status.st_size if same and status is not None else segment.size))
             self.segments, self._opened = found, opened.pop_all()
-        return now.segments[0].base_offset if now.segments else 2**63
+        return there
 
     def _is_asked_for(self, files: SegmentFiles) -> bool:
         return not self._wanted.skips(files.base_offset, files.next_base_offset)
@@ -79,3 +82,12 @@ class OpenedSegments:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._opened.close()
+
+
+def _was_cleaned(base_offset: int, there: dict[int, bool]) -> bool:
+    """Whether what was left of a segment may be in the one before, which is another file now.
+
+    Source: Kafka 4.1.0 `Cleaner.cleanSegments`.
+    """
+    before = max((base for base in there if base < base_offset), default=None)
+    return before is not None and not there[before]

@@ -140,7 +140,8 @@ class Scan(Closable):
     columns : tuple of str
     bytes_read, files_read : int, so far: bytes of the batches that were walked, logs that were opened
     damage : list of ScanDamage: what was left out so far; reading goes on at the next valid batch
-    expired : list of str: logs that a broker deleted before the scan came to their partition; they are left out, too
+    expired : list of str: logs that were deleted before the scan came to their partition, elsewhere before all of them
+        was read; they are left out, too
 
     Notes
     -----
@@ -217,8 +218,11 @@ class Scan(Closable):
             segment, size, self._wanted, self._of_records, visible=visible, check_crc=self._check_crc,
             read=self._count,
         )  # fmt: skip
-        for records in self._noting(segment, reader):
-            yield self._finished(records, place.topic, place.partition, segment.base_offset)
+        try:
+            for records in self._noting(segment, reader):
+                yield self._finished(records, place.topic, place.partition, segment.base_offset)
+        except FileNotFoundError:  # of a place elsewhere, where nothing stays open
+            self.expired.append(segment.path)
 
     def _noting(self, segment: LogSegment, reader: SegmentReader) -> Iterator[Columns]:
         """The records of a segment; what is left out is told as soon as it is met."""
