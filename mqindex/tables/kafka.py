@@ -82,8 +82,8 @@ def _records(path: str, kind: str, options: Options, columns: Sequence[str], bou
             if home.state is None and may_have(bounds, topic=home.topic, partition=home.partition)
         ]
         if not asked["partitions"]:
-            return iter(())
-    return read_all(kafka.scan(path, columns=columns, **{**asked, **options}))
+            return
+    yield from read_all(kafka.scan(path, columns=columns, **{**asked, **options}))
 
 
 def _asked(bounds: Bounds) -> dict[str, Any]:

@@ -94,9 +94,11 @@ class TableDataset(ds.UnionDataset):  # type: ignore[misc]
         """A join by the nearest value, in memory."""
         return self._in_memory().join_asof(_in_memory(right_dataset), *arguments, **options)
 
-    def replace_schema(self, schema: pa.Schema) -> Any:
-        """The rows with the columns of another schema, in memory."""
-        return self._in_memory().replace_schema(schema)
+    def replace_schema(self, schema: pa.Schema) -> TableDataset:
+        """The same table; `ValueError`: of another schema. `scanner` gives columns under other names and types."""
+        if not schema.equals(self._schema):
+            raise ValueError(f"schema: expected that of the table {self.table}, got another one")
+        return self
 
     def lazy(self) -> Any:
         """A `polars.LazyFrame` of the table; needs polars.
