@@ -6,6 +6,7 @@ import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -232,6 +233,28 @@ def test_what_a_log_has_grown_by_is_read_and_kept_too(tmp_path: Path) -> None:
         grown = scan(writer.directory, begin=FIRST_TIME + number, cache=cache)
         assert offsets(grown) == list(range(number, number + 5))
         assert grown.bytes_read == writer.path().stat().st_size - before
+
+
+def test_scans_of_a_log_that_grows_give_what_was_there(tmp_path: Path) -> None:
+    """Each has all that the one before had, by a map that each makes longer; segments are closed meanwhile."""
+    writer, cache = write(tmp_path / "t-0", segments=1), tmp_path / "cache"
+
+    def append() -> None:
+        for number in range(10, 1000, 5):
+            if not number % 100:
+                writer.roll()
+            writer.append(records_at(range(number, number + 5)))
+
+    thread = Thread(target=append)
+    thread.start()
+    before = 0
+    while before < 1000:
+        alive = thread.is_alive()
+        found = offsets(scan(writer.directory, begin=FIRST_TIME, cache=cache))
+        assert found == list(range(len(found))) and len(found) >= before
+        assert alive or len(found) == 1000
+        before = len(found)
+    thread.join()
 
 
 def test_a_log_that_was_cut_and_written_anew_is_read_anew(tmp_path: Path) -> None:
