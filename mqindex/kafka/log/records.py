@@ -31,10 +31,13 @@ class _Part:
         rows, self.keys, self.values, headers, self.header_keys, self.header_values = taken
         self.rows = np.frombuffer(rows, _ROW)
         self.headers = np.frombuffer(headers, _HEADER)
-        self.batches = batches
+        numbers = self.rows["batch"]  # ascending
+        first, last = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (0, -1)
+        self.batches = batches[first : last + 1]
+        self._numbers = numbers.astype(np.intp) - first
 
     def of_batch(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        taken: npt.NDArray[Any] = column[self.rows["batch"]]
+        taken: npt.NDArray[Any] = column[self._numbers]
         return taken
 
 
