@@ -38,7 +38,11 @@ def tables(path: str | os.PathLike[str], **options: Any) -> list[str]:
     >>> mqindex.tables("store")
     ['messages', 'units', 'index_entries', 'consumer_offsets', 'files']
     >>> mqindex.tables("orders-0")
-    ['records', 'batches', 'offset_index', 'time_index', 'transactions', 'producers', 'segments']
+    ['records', 'batches', 'offset_index', 'time_index', 'transactions', 'producers', 'segments', 'markers']
+
+    Raises
+    ------
+    ValueError : the path has no table
     """
     return list(_found(path, options)[2])
 
@@ -67,6 +71,8 @@ def dataset(path: str | os.PathLike[str], table: str | None = None, **options: A
     files : number in its name, path, kind, size, modified.
     records : as `kafka.scan`. batches : as `LogSegment.batches`, with topic, partition and segment, its base offset;
     so have offset_index, time_index, transactions (aborted ones), producers (of snapshots) and segments.
+    markers : what control records say; of a log dir and the topics of these names also commits (__consumer_offsets),
+    transaction_states (__transaction_state) and metadata (__cluster_metadata), decoded.
     Times are timestamps in ms and UTC.
 
     Raises
@@ -131,8 +137,8 @@ def _found(
     """A path, its kind, and its tables."""
     where = given_path("path", path, options.get("storage_options"))
     kind = kind_of(where) or (_kind_by_content(where, options))
-    for broker in ("rocketmq", "kafka"):
-        of_kind = importlib.import_module(f"mqindex.tables.{broker}").TABLES.get(kind)
+    for broker in ("rocketmq", "kafka_internal"):
+        of_kind = importlib.import_module(f"mqindex.tables.{broker}").tables_of(where, kind)
         if of_kind is not None:
             return where, str(kind), of_kind
     got = "nothing that mqindex knows" if kind is None else f"of the kind {kind}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ from mqindex.kafka.partition.survey import partitions_at
 from mqindex.tables.bounds import Bounds, Interval
 from mqindex.tables.table import (
     BLOCK,
+    Opened,
+    Options,
     Table,
     as_times,
     cheapest_first,
@@ -38,9 +40,6 @@ from mqindex.tables.table import (
     tell,
     texts,
 )
-
-Options: TypeAlias = "Mapping[str, Any]"
-Opened: TypeAlias = "Callable[[str, str, Options], Table]"  # of a path, its kind, and the options given
 
 _OF_SEGMENT: Final = {"topic": "text", "partition": "i4", "segment": "i8"}
 _PRODUCERS: Final = no_rows({
@@ -271,7 +270,7 @@ _OF_INDEX: Final = {"offset_index": offset_index, "time_index": time_index, "tra
 _OF_PARTITION: Final[dict[str, Opened]] = {
     "records": records, "batches": batches, **_OF_INDEX, "producers": producers, "segments": segments,
 }  # fmt: skip
-TABLES: Final[dict[str, dict[str, Opened]]] = {
+_TABLES: Final[dict[str, dict[str, Opened]]] = {
     "log-dir": _OF_PARTITION,
     "partition": _OF_PARTITION,
     "segment": {"records": records, "batches": batches},
@@ -281,3 +280,8 @@ TABLES: Final[dict[str, dict[str, Opened]]] = {
     "producer-snapshot": {"producers": producers},
 }
 """By the kind of a path its tables, the one that is meant where none is named first."""
+
+
+def tables_of_files(kind: str | None) -> Mapping[str, Opened] | None:
+    """The tables of a path of this kind, by their names; None: it has none."""
+    return _TABLES.get(kind or "")

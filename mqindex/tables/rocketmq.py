@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from mqindex.rocketmq.serving.opening import open_index, open_queues
 from mqindex.tables.bounds import Bounds, Interval
 from mqindex.tables.table import (
     BLOCK,
+    Opened,
+    Options,
     Table,
     cheapest_first,
     may_have,
@@ -32,9 +34,6 @@ from mqindex.tables.table import (
     read_all,
     texts,
 )
-
-Options: TypeAlias = "Mapping[str, Any]"
-Opened: TypeAlias = "Callable[[str, str, Options], Table]"  # of a path, its kind, and the options given
 
 _UNITS: Final = no_rows({
     "queue_offset": "i8", "topic": "text", "queue_id": "i4", "phy_offset": "i8", "size": "i4", "tags_code": "i8",
@@ -263,7 +262,7 @@ def _status(path: str) -> os.stat_result | None:
         return None
 
 
-TABLES: Final[dict[str, dict[str, Opened]]] = {
+_TABLES: Final[dict[str, dict[str, Opened]]] = {
     "store": {
         "messages": messages, "units": units, "index_entries": index_entries, "consumer_offsets": consumer_offsets,
         "files": files,
@@ -277,3 +276,8 @@ TABLES: Final[dict[str, dict[str, Opened]]] = {
     "consumer-offsets": {"consumer_offsets": consumer_offsets},
 }  # fmt: skip
 """By the kind of a path its tables, the one that is meant where none is named first."""
+
+
+def tables_of(path: str, kind: str | None) -> Mapping[str, Opened] | None:
+    """The tables of a path of RocketMQ's, by their names; None: it has none."""
+    return _TABLES.get(kind or "")

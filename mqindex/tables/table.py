@@ -17,6 +17,8 @@ BLOCK: Final = 1 << 16
 
 _TIMES: Final = range(10**11, 10**14)  # from 1973 on: a number before is taken for seconds elsewhere
 
+Options: TypeAlias = "Mapping[str, Any]"
+Opened: TypeAlias = "Callable[[str, str, Options], Table]"  # of a path, its kind, and the options given
 Read: TypeAlias = "Callable[[Sequence[str], Bounds], Iterator[Columns]]"
 
 

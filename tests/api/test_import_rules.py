@@ -84,6 +84,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"bounds", "kinds"},
         {"arrow_filter", "polars_filter", "table"},
         {"kafka", "rocketmq"},
+        {"kafka_internal"},
         {"table_scanner"},
         {"table_dataset", "polars_source", "duckdb_query"},
     ],

@@ -8,8 +8,11 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+pc = pytest.importorskip("pyarrow.compute")
+pl = pytest.importorskip("polars")
 
 __all__ = ["Filter", "comparable", "random_filter"]
 
@@ -28,13 +31,13 @@ class Filter(NamedTuple):
     passes: Callable[[dict[str, Any]], bool | None]
 
 
-def comparable(schema: pa.Schema) -> list[str]:
+def comparable(schema: Any) -> list[str]:
     """The columns whose values every engine compares."""
     kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_binary, pa.types.is_timestamp)
     return [field.name for field in schema if any(is_one(field.type) for is_one in kinds)]
 
 
-def random_filter(source: random.Random, schema: pa.Schema, rows: list[dict[str, Any]], depth: int = 2) -> Filter:
+def random_filter(source: random.Random, schema: Any, rows: list[dict[str, Any]], depth: int = 2) -> Filter:
     """A filter with values of the rows, and values near them."""
     if depth and source.random() < 0.6:
         one, other = (random_filter(source, schema, rows, depth - 1) for _ in range(2))
@@ -50,9 +53,7 @@ def random_filter(source: random.Random, schema: pa.Schema, rows: list[dict[str,
     return _not(compared) if source.random() < 0.15 else compared
 
 
-def _compared(source: random.Random, schema: pa.Schema, name: str, value: Any) -> Filter:
-    import polars as pl
-
+def _compared(source: random.Random, schema: Any, name: str, value: Any) -> Filter:
     word = source.choice(list(_COMPARED))
     compare, kind = _COMPARED[word], schema.field(name).type
     return Filter(
@@ -63,9 +64,7 @@ def _compared(source: random.Random, schema: pa.Schema, name: str, value: Any) -
     )
 
 
-def _is_in(schema: pa.Schema, name: str, values: list[Any]) -> Filter:
-    import polars as pl
-
+def _is_in(schema: Any, name: str, values: list[Any]) -> Filter:
     return Filter(
         pc.field(name).isin(pa.array(values, schema.field(name).type)),
         pl.col(name).is_in(values),
@@ -74,9 +73,7 @@ def _is_in(schema: pa.Schema, name: str, values: list[Any]) -> Filter:
     )
 
 
-def _is_null(source: random.Random, schema: pa.Schema) -> Filter:
-    import polars as pl
-
+def _is_null(source: random.Random, schema: Any) -> Filter:
     name = source.choice(comparable(schema))
     return Filter(
         pc.field(name).is_null(),
@@ -115,7 +112,7 @@ def _joined(word: str, one: Filter, other: Filter) -> Callable[[str], str]:
     return lambda dialect: f"({one.sql(dialect)}) {word} ({other.sql(dialect)})"
 
 
-def _some(kind: pa.DataType) -> Any:
+def _some(kind: Any) -> Any:
     if pa.types.is_timestamp(kind):
         return _UNIX + dt.timedelta(days=19_000)
     return 7 if pa.types.is_integer(kind) else "seven" if pa.types.is_string(kind) else b"seven"

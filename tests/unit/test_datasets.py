@@ -20,6 +20,8 @@ from mqindex import kafka, rocketmq
 from mqindex.columns.columns import Columns
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
+from tests.support.kafka_writer import KafkaRecord, PartitionWriter
+from tests.unit.test_kafka_internal import COMMITS, KEY, METADATA, TRANSACTIONS
 
 duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
@@ -27,7 +29,7 @@ pc = pytest.importorskip("pyarrow.compute")
 ds = pytest.importorskip("pyarrow.dataset")
 
 OF_STORE = ["messages", "units", "index_entries", "consumer_offsets", "files"]
-OF_PARTITION = ["records", "batches", "offset_index", "time_index", "transactions", "producers", "segments"]
+OF_PARTITION = ["records", "batches", "offset_index", "time_index", "transactions", "producers", "segments", "markers"]
 UTC = dt.UTC
 
 
@@ -71,8 +73,8 @@ def test_the_tables_of_each_kind_of_path(store: Path, partition: Path) -> None:
         store / "index": ["index_entries"],
         next((store / "index").iterdir()): ["index_entries"],
         partition: OF_PARTITION,
-        partition.parent: OF_PARTITION,
-        partition / "00000000000000000000.log": ["records", "batches"],
+        partition.parent: [*OF_PARTITION, "commits", "transaction_states", "metadata"],
+        partition / "00000000000000000000.log": ["records", "batches", "markers"],
         partition / "00000000000000000000.index": ["offset_index"],
         partition / "00000000000000000000.timeindex": ["time_index"],
         next(partition.glob("*.txnindex")): ["transactions"],
@@ -139,6 +141,35 @@ def test_files_are_those_on_the_disk(store: Path) -> None:
         for path in (store / part).rglob("*")
         if path.is_file()
     }
+
+
+def test_what_brokers_write_for_themselves_is_decoded(tmp_path: Path) -> None:
+    for name, records in {
+        "__consumer_offsets-3": [KafkaRecord(bytes.fromhex(next(iter(COMMITS))), bytes.fromhex("0001" + KEY))],
+        "__transaction_state-0": [KafkaRecord(bytes.fromhex(min(TRANSACTIONS)), bytes.fromhex("00000003746964"))],
+        "__cluster_metadata-0": [KafkaRecord(bytes.fromhex(each)) for each in METADATA],
+        "orders-0": [KafkaRecord()],
+    }.items():
+        writer = PartitionWriter(tmp_path / name)
+        writer.append(records)
+        writer.close()
+    (tmp_path / ".lock").touch()
+    commits = mqindex.sql('SELECT record_partition, kind, "group", topic FROM k.commits', k=tmp_path).fetchall()
+    assert commits == [(3, "commit", "app", "orders")]
+    of_three = mqindex.dataset(tmp_path / "__consumer_offsets-3", "commits")
+    assert of_three.count_rows(filter=pc.field("record_offset") == 0) == 1
+    assert of_three.count_rows(filter=pc.field("record_partition") == 2) == 0
+    assert mqindex.dataset(tmp_path, "transaction_states").count_rows() == 1
+    assert mqindex.dataset(tmp_path, "metadata").count_rows() == len(METADATA)
+    assert "commits" not in mqindex.tables(tmp_path / "orders-0")
+
+
+def test_markers_are_those_of_control_records(partition: Path) -> None:
+    controls = mqindex.dataset(partition).to_table(columns=["offset"], filter=pc.field("is_control"))
+    markers = mqindex.dataset(partition, "markers").to_table().to_pylist()
+    assert [row["record_offset"] for row in markers] == controls["offset"].to_pylist()
+    assert {row["kind"] for row in markers} == {"commit", "abort"}
+    assert {row["record_topic"] for row in markers} == {"txn"}
 
 
 # ---- what is refused
