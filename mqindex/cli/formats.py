@@ -124,11 +124,15 @@ def _table(batches: Iterator[Columns], command: str) -> None:
     names: list[str] = []
     for batch in batches:
         names = list(batch)
-        columns = [[_cell(name, value) for value in _shown(column)] for name, column in batch.items()]
+        times = [_is_time(name, column) for name, column in batch.items()]
+        columns = [
+            [_cell(value, is_time) for value in _shown(column)]
+            for column, is_time in zip(batch.values(), times, strict=True)
+        ]
         if not any(columns):
             continue
         if not widths:
-            widths = [_width(name, batch[name], cells) for name, cells in zip(batch, columns, strict=True)]
+            widths = list(map(_width, batch, batch.values(), columns, times))
             _aligned([list(batch)], widths)
         _aligned(zip(*columns, strict=True), widths)
     if names and not widths:
@@ -146,12 +150,13 @@ def _beginning(text: str) -> str:
     return text if len(text) <= _WIDEST_VALUE else text[: _WIDEST_VALUE - 1] + "…"
 
 
-def _width(name: str, column: Any, cells: list[str]) -> int:
+def _width(name: str, column: Any, cells: list[str], is_time: bool) -> int:
     """Numbers flush right, with room to grow where they are offsets; the rest flush left (negative)."""
     longest = max([len(name), *map(len, cells)])
-    if _is_time(name) or getattr(getattr(column, "dtype", None), "kind", "O") not in "iuf":
+    kind = getattr(column, "dtype", None) or str(getattr(column, "type", ""))
+    if is_time or not str(kind).startswith(("int", "uint", "float", "double")):
         return -min(longest, max(_WIDEST_TEXT, len(name)))
-    return max(longest, _OFFSET if column.dtype.itemsize == 8 else 0)
+    return max(longest, _OFFSET if str(kind).endswith("int64") else 0)
 
 
 def _aligned(rows: Any, widths: Sequence[int]) -> None:
@@ -160,15 +165,18 @@ def _aligned(rows: Any, widths: Sequence[int]) -> None:
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(value: Any, is_time: bool) -> str:
     value = _flat(value)
-    if value is None or (value == -1 and _is_time(name)):
+    if value is None or (is_time and value == -1):
         return ""
-    return iso(value) if _is_time(name) and isinstance(value, int) else printable(value)
+    return iso(value) if is_time and isinstance(value, int) else printable(value)
 
 
-def _is_time(name: str) -> bool:
-    return name in ("time", "timestamp") or name.endswith("_timestamp")
+def _is_time(name: str, column: Any) -> bool:
+    """By its type; of numbers, ms since the epoch, by its name."""
+    kind = str(getattr(column, "dtype", None) or getattr(column, "type", ""))
+    named = name in ("time", "timestamp") or name.endswith("_timestamp")
+    return kind.startswith(("timestamp", "datetime64")) or (named and kind == "int64")
 
 
 # ---- for programs

@@ -16,6 +16,7 @@ COMMANDS: Final = {  # in the order in which people meet them
     "info": "Say what a file or directory is, and what is in it.",
     "query": "Look keys up in a store, or offsets and times in a Kafka partition.",
     "messages": "Print the messages of a store, the records of a partition: of a topic, a time, a key.",
+    "sql": "Ask messages, records and indexes in SQL.",
     "message": "Show messages of a RocketMQ store whole: fields, properties and body.",
     "verify": "Check a store's or partition's indexes against themselves and the log.",
     "report": "Make one page with pictures of a store's or partition's health.",

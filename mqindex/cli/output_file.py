@@ -16,10 +16,10 @@ ENDINGS: Final = {".csv": "csv", ".ndjson": "ndjson", ".json": "ndjson", ".arrow
 
 
 @contextlib.contextmanager
-def written_to(out: str | None, home: str, *, force: bool) -> Iterator[None]:
+def written_to(out: str | None, *homes: str, force: bool) -> Iterator[None]:
     """What is printed in the block goes to a new file, which appears at its end; None: to stdout.
 
-    home : whose files they are; the new one is in no part of it.
+    homes : whose files they are; the new one is in no part of them.
     """
     if out is None:
         yield
@@ -28,7 +28,8 @@ def written_to(out: str | None, home: str, *, force: bool) -> Iterator[None]:
         raise Trouble(f"{out}: expected a file of this machine")
     from mqindex.files.results.whole_file import new_content, require_new_file
 
-    require_outside(out, home)
+    for home in homes or (None,):
+        require_outside(out, home)
     require_no_broker_file(out)
     require_new_file(os.path.abspath(out), overwrite=force)
     true_from_here(what_is_true(out))

@@ -47,6 +47,7 @@ OPTIONS = {  # the contract: options a script may rely on
         "--kind",
         "--json",
     },
+    "sql": {"--format", "--out", "--force", "--json"},
     "message": {"--body", "--out", "--force", "--topic", "--json"},
     "verify": {"--deep", "--engine", "--workers", "--master", "--verbose", "--json"},
     "report": {"--out", "--force", "--deep", "--engine", "--workers", "--master", "--verbose", "--json"},

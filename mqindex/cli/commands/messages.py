@@ -103,7 +103,7 @@ def command(
     is no such message, or the log is damaged in places, which stderr names; the rest was printed.
     """
     kind = require_home(path, kind, *SCANNED, options=options)
-    form = _form(form, out, as_json)
+    form = form_of(form, out, as_json)
     broker = broker_of(kind)
     columns = None if names is None else [name.strip() for name in names.split(",")]
     if columns is None and form == "table" and not decode:
@@ -124,7 +124,8 @@ def command(
         return 1 if scan.damage or not rows.count else 0
 
 
-def _form(form: str | None, out: str | None, as_json: bool) -> str:
+def form_of(form: str | None, out: str | None, as_json: bool) -> str:
+    """The format that was chosen, by its name or by the ending of the file's."""
     if as_json and form not in (None, "ndjson"):
         raise click.UsageError(f"--json and --format {form}: expected one of the two", click.get_current_context())
     if form is not None or as_json:

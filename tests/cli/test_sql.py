@@ -1,0 +1,67 @@
+"""`mqindex sql`: questions in SQL of the files of both brokers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mqindex import kafka, rocketmq
+from tests.cli.conftest import Shell, Store
+from tests.support.golden_kafka import PartitionCase
+
+pytest.importorskip("duckdb")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zone maps of tests are not the user's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_messages_of_a_store(shell: Shell, lost: Store) -> None:
+    query = "SELECT topic, count(*) AS messages, max(store_timestamp) AS newest FROM store GROUP BY topic"
+    done = shell("sql", query, f"store={lost.root}")
+    assert (done.status, done.err) == (0, "")
+    assert [line.split() for line in done.lines] == [
+        ["topic", "messages", "newest"], ["LostTopic", "610", "2023-03-30T10:01:09.252Z"]
+    ]  # fmt: skip
+    (row,) = shell("sql", query, f"store={lost.root}", "--json").json
+    assert row == {"schema": "mqindex.sql/1", "topic": "LostTopic", "messages": 610, "newest": 1680170469252}
+
+
+def test_tables_of_several_paths(shell: Shell, lost: Store, tmp_path: Path) -> None:
+    partition = PartitionCase("410-txn").closed(tmp_path / "p")
+    query = "SELECT (SELECT count(*) FROM s.units) AS units, (SELECT count(*) FROM p) AS records"
+    (row,) = shell("sql", query, f"s={lost.root}", f"p={partition}", "--json").json
+    with rocketmq.MessageStore.open(lost.root) as store:
+        units = sum(len(store.consume_queue(*name).units()) for name in store.queues)  # type: ignore[union-attr]
+    assert (row["units"], row["records"]) == (units, sum(map(len, kafka.scan(partition, cache=False))))
+
+
+def test_a_file_of_the_answer(shell: Shell, lost: Store, tmp_path: Path) -> None:
+    out = tmp_path / "o.csv"
+    done = shell("sql", "SELECT phy_offset FROM s ORDER BY 1 DESC LIMIT 2", f"s={lost.root}", "--out", out)
+    assert done.status == 0 and len(out.read_text().split()) == 3
+    refused = shell("sql", "SELECT 1", f"s={lost.root}", "--out", lost.root / "index" / "x.csv")
+    assert refused.status == 2 and "expected a place outside" in refused.err
+
+
+def test_no_row_is_exit_code_1(shell: Shell, lost: Store) -> None:
+    assert shell("sql", "SELECT * FROM s WHERE topic = 'none'", f"s={lost.root}").status == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["SELEC 1"], "Parser Error: syntax error"),
+        (["SELECT * FROM nosuch"], "Table with name nosuch does not exist"),
+        (["SELECT 1", "store"], "expected NAME=PATH"),
+        (["SELECT 1", "a-b=x"], "expected NAME=PATH"),
+        (["SELECT 1", "s=/no/such/path"], "no such file or directory: /no/such/path"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(shell: Shell, arguments: list[str], words: str) -> None:
+    done = shell("sql", *arguments)
+    assert (done.status, done.out) == (2, "") and words in done.err
+    assert "Traceback" not in done.err and done.err.count("\n") <= 1
