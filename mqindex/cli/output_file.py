@@ -26,18 +26,13 @@ def written_to(out: str | None, *homes: str, force: bool) -> Iterator[None]:
         return
     if isinstance(out, Place):
         raise Trouble(f"{out}: expected a file of this machine")
-    from mqindex.files.results.whole_file import new_content, require_new_file
+    from mqindex.files.results.whole_file import new_text, require_new_file
 
     for home in homes or (None,):
         require_outside(out, home)
     require_no_broker_file(out)
     require_new_file(os.path.abspath(out), overwrite=force)
     true_from_here(what_is_true(out))
-    with (
-        new_content(out, overwrite=force) as fd,
-        open(fd, "w", encoding="utf-8", newline="\n", closefd=False) as file,
-        contextlib.redirect_stdout(file),
-    ):
+    with new_text(out, overwrite=force) as file, contextlib.redirect_stdout(file):
         yield
-        file.flush()
     say(f"wrote {out}")

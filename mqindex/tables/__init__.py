@@ -32,6 +32,10 @@ def tables(path: str | os.PathLike[str], **options: Any) -> list[str]:
     ----------
     path, options : as of `dataset`
 
+    Raises
+    ------
+    FileNotFoundError, BadMagicError : as of `dataset`
+
     Examples
     --------
     >>> import mqindex

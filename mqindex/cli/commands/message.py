@@ -110,7 +110,7 @@ def _look(opened: MessageStore, name: str, topic: str | None) -> tuple[list[Mess
         say(absence(opened, name, topic))
     if len(found) > MOST_OF_AN_ID:
         every = command_line("messages", opened.root, "--key", name)
-        say(f"{name}: more than {MOST_OF_AN_ID} messages have this id, the newest of them are shown; all: {every}")
+        say(f"{name}: only the newest {plural(MOST_OF_AN_ID, 'message')} of this id are shown; all: {every}")
     return found[-MOST_OF_AN_ID:], 0 if found else 1
 
 

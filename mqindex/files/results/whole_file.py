@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from typing import TextIO
 
 from mqindex.errors import OutputExistsError
 from mqindex.files import disk
@@ -75,12 +76,16 @@ def publish_content(path: str, data: bytes, *, overwrite: bool) -> None:
 
 
 @contextlib.contextmanager
-def new_content(path: str, *, overwrite: bool) -> Iterator[int]:
-    """The same of a file to fill, a descriptor: it appears when the block ends well, else nothing is left."""
+def new_text(path: str, *, overwrite: bool) -> Iterator[TextIO]:
+    """The same of a file to fill with UTF-8: it appears when the block ends without an error, else nothing is left."""
     _require_free(path, overwrite=overwrite)
     kept = path if disk.exists(path) else None
-    with _aside(path, kept, disk.replace if overwrite else _put_new) as fd:
-        yield fd
+    with (
+        _aside(path, kept, disk.replace if overwrite else _put_new) as fd,
+        disk.named(path),
+        open(fd, "w", encoding="utf-8", newline="\n", closefd=False) as file,
+    ):
+        yield file
 
 
 def _put_new(fresh: str, path: str) -> None:

@@ -82,7 +82,7 @@ def scan(
         properties (a map)
     decompress : bool; False: bodies as stored
     cache : a directory; None: `mqindex/zones` in the user's cache directory; False: nothing is kept
-    config, commitlog, broker_version, storage_options : store options
+    config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options
 
     Returns
     -------
@@ -93,6 +93,10 @@ def scan(
     ValueError, TypeError : a column that does not exist, an argument of another kind
     FileNotFoundError, BadMagicError : there is no log
     ImportError : a body of LZ4 or ZSTD needs the extra `codecs`
+
+    Notes
+    -----
+    Source: RocketMQ 4.9.3 `CommitLog.checkMessageAndReturnSize`, `MessageDecoder`, and for tags `FilterAPI`.
 
     Examples
     --------
@@ -124,6 +128,13 @@ class Scan(Closable):
     -----
     What is appended while it is read is among the answer as far as the last file had it when it was come to. Files
     that a broker deletes meanwhile are left out, and are in `expired`.
+    Source: RocketMQ 4.9.3 `CommitLog.checkMessageAndReturnSize`.
+
+    Examples
+    --------
+    >>> with scan("store", end=1_680_170_240_000, columns=["keys"], cache=False) as found:
+    ...     print(found.columns, sum(map(len, found)), found.files_read, found.damage)
+    ('keys',) 7 9 []
     """
 
     _thing = "scan"

@@ -35,12 +35,17 @@ def offsets_for_time(
     topics : names; None: all
     boundary : "lower": the first message at or after that time; "upper": the last one at or before it: the rule since
         5.1.4. None: that of 4.x, as `ConsumeQueue.get_offset_in_queue_by_time` has it
-    config, commitlog, broker_version, storage_options : store options
+    config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options
 
     Returns
     -------
     Columns : topic, queue_id int32, offset int64, store_timestamp datetime64[ms] of the message there, NaT: there is
         none; sorted by topic and queue_id
+
+    Raises
+    ------
+    FileNotFoundError, BadMagicError : there is no store
+    FileStateError : its queues are in RocksDB; or the rule of 4.x is asked of files elsewhere
 
     Notes
     -----
