@@ -333,6 +333,13 @@ def test_a_dataset_is_pickled_filtered_sorted_and_joined(store: Path) -> None:
     assert repr(units) == f"TableDataset({str(store)!r}, 'units')"
 
 
+def test_a_table_is_written_batch_by_batch(store: Path, tmp_path: Path) -> None:
+    messages = mqindex.dataset(store)
+    ds.write_dataset(messages.scanner(filter=pc.field("queue_id") == 0).to_reader(), tmp_path, format="parquet")
+    written = ds.dataset(tmp_path).to_table().sort_by("phy_offset")
+    assert written.to_pylist() == messages.to_table(filter=pc.field("queue_id") == 0).to_pylist()
+
+
 def test_sql_has_each_table_by_its_name(store: Path, partition: Path) -> None:
     messages, units = (mqindex.dataset(store, name).count_rows() for name in ("messages", "units"))
     count = "SELECT count(*) FROM "
