@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 from urllib.parse import unquote
 
 from mqindex._native.numbers import int64
+from mqindex.columns.columns import chosen_columns
+from mqindex.columns.limits import INT_MAX
+from mqindex.columns.time_text import time_of_text
 from mqindex.errors import path_of
 from mqindex.files.paths import absolute
 from mqindex.files.places.place import STORAGES, Place, place_of
+from mqindex.zones.cache import ZoneCache
 
-STORAGE_OPTIONS = "storageOptions"
+STORAGE_OPTIONS, COLUMNS, CACHE = "storageOptions", "columns", "cache"
 _PATHS = ("path", "paths")  # what `load()` gives
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
@@ -65,6 +69,50 @@ class SourceOptions:
     def text(self, name: str) -> str | None:
         """An option as it is."""
         return self._given.get(name.lower())
+
+    def texts(self, name: str) -> list[str] | None:
+        """An option of one text, or where it begins with `[` of several: a JSON array."""
+        text = self.text(name)
+        if text is None or not text.startswith("["):
+            return None if text is None else [text]
+        with suppress(ValueError, RecursionError):
+            found = json.loads(text)
+            if isinstance(found, list) and all(isinstance(one, str) for one in found):
+                return found
+        raise ValueError(f'{name}: expected one text, or a JSON array of texts, as ["a", "b"], got {text!r:.80}')
+
+    def integers(self, name: str) -> list[int] | None:
+        """The same of whole numbers."""
+        text = self.text(name)
+        if text is None or not text.startswith("["):
+            return None if text is None else [self.integer(name, None)]
+        with suppress(ValueError, RecursionError):
+            found = json.loads(text)
+            if isinstance(found, list) and all(type(one) is int and 0 <= one <= INT_MAX for one in found):
+                return found
+        raise ValueError(f"{name}: expected a whole number, or a JSON array of some, as [0, 1], got {text!r:.80}")
+
+    def columns(self, known: Collection[str]) -> list[str] | None:
+        """The option of columns: names with commas between them."""
+        text = self.text(COLUMNS)
+        if text is None:
+            return None
+        return list(chosen_columns([name.strip() for name in text.split(",")], known))
+
+    def time(self, name: str) -> int | None:
+        """An option that is a time, in ms since the epoch."""
+        text = self.text(name)
+        try:
+            return None if text is None else time_of_text(text.strip())
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+    def cache(self) -> ZoneCache:
+        """Where zone maps are looked for: a directory, `none`, or the user's own."""
+        text = self.text(CACHE)
+        if text == "":
+            raise ValueError(f"{CACHE}: expected a directory, or none, got {text!r}")
+        return ZoneCache.of(False if text == "none" else text)
 
     def one_of(self, name: str, words: Sequence[str], default: Any) -> Any:
         """An option that is one of a few words."""

@@ -12,7 +12,7 @@ from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_scan import scan_parts
-from mqindex.zones.cache import MARK_BYTES, FileIdentity, ZoneCache, identity_of, mark_of
+from mqindex.zones.cache import MARK_BYTES, ZoneCache, identity_of, mark_of
 from mqindex.zones.zone_map import Entries, ZoneGatherer, ZoneMap
 
 _GATHERED = ("phy_offset", "size", "store_timestamp", "topic")
@@ -41,31 +41,15 @@ class LogZones:
     def of(self, file: LogFile, mapped: MappedFile, *, last: bool) -> ZoneMap:
         """The map of all messages of a file; `last`: a broker may be writing it, so what is new is read."""
         identity = identity_of(file.path)
-        known = self._known(file, mapped, identity, last=last)
+        known = known_zones(self._cache, file, mapped, last=last)
         if known is not None and known.end >= file.stop:
             return known
         if known is None:
             known = ZoneMap.empty(file.start)
         found, damage = self._gathered(file, mapped, known, last=last)
         if not damage and (found.end > known.end or not len(known.zones)):
-            self._cache.store(identity, file.start, found, self._mark(mapped, file, found.end))
+            self._cache.store(identity, file.start, found, _mark(mapped, file, found.end))
         return found
-
-    def _known(self, file: LogFile, mapped: MappedFile, identity: FileIdentity, *, last: bool) -> ZoneMap | None:
-        """What the cache has of this file: all of the same version, of one that is written to what is still there."""
-        kept = self._cache.load(identity, file.start)
-        if kept is None:
-            return None
-        zones, same, mark = kept
-        if zones.end > file.stop or not (same or last):
-            return None
-        return zones if same or mark == self._mark(mapped, file, zones.end) else None
-
-    def _mark(self, mapped: MappedFile, file: LogFile, end: int) -> bytes:
-        stop = min(end - file.start, mapped.size)
-        start = max(stop - MARK_BYTES, 0)
-        with memoryview(mapped.window(start, stop)) as window:
-            return mark_of(window[start:stop])
 
     def _gathered(self, file: LogFile, mapped: MappedFile, known: ZoneMap, *, last: bool) -> tuple[ZoneMap, bool]:
         """The map with what comes after `known`, and whether there is damage."""
@@ -83,6 +67,24 @@ class LogZones:
         for one in met:
             self._damaged(one)
         return gatherer.map(end if last else file.stop), bool(met)
+
+
+def known_zones(cache: ZoneCache, file: LogFile, mapped: MappedFile, *, last: bool) -> ZoneMap | None:
+    """What a cache has of this file: all of the same version, of one that is written to what is still there."""
+    kept = cache.load(identity_of(file.path), file.start)
+    if kept is None:
+        return None
+    zones, same, mark = kept
+    if zones.end > file.stop or not (same or last):
+        return None
+    return zones if same or mark == _mark(mapped, file, zones.end) else None
+
+
+def _mark(mapped: MappedFile, file: LogFile, end: int) -> bytes:
+    stop = min(end - file.start, mapped.size)
+    start = max(stop - MARK_BYTES, 0)
+    with memoryview(mapped.window(start, stop)) as window:
+        return mark_of(window[start:stop])
 
 
 def _entries(batch: Columns) -> Entries:

@@ -14,6 +14,7 @@ from mqindex.columns.limits import several_names
 from mqindex.columns.numbers import Time
 from mqindex.columns.texts import TextSet
 from mqindex.rocketmq.serving.tag_filter import TagFilter, tag_filter
+from mqindex.zones.zone_map import ZoneMap
 
 _TAGS_KEY = b"T#"  # before the tags where they are indexed (5.4)
 
@@ -70,6 +71,19 @@ class MessageFilter:
     def has_period(self) -> bool:
         """Whether times are compared."""
         return self.begin is not None or self.end is not None
+
+    @property
+    def has_zones(self) -> bool:
+        """Whether a zone map tells what can match."""
+        return self.has_period or self.topics is not None
+
+    def stretches(self, zones: ZoneMap, start: int, stop: int) -> list[tuple[int, int]]:
+        """The stretches of a file that can hold a match which begins in [start, stop); each begins at a message."""
+        chosen = zones.in_period(self.begin, self.end)
+        if self.topics is not None:
+            chosen &= zones.with_topics(self.topics.hashes)
+        chosen &= (zones.zones["stop"] > start) & (zones.zones["start"] < stop)
+        return [(at, min(end, stop)) for at, end in zones.stretches(chosen)]
 
     def matching(self, batch: Columns) -> npt.NDArray[np.bool_] | None:
         """Which messages of a batch that has `columns` match: bool[n]; None: nothing is compared."""

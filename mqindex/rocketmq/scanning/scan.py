@@ -6,10 +6,6 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Unpack
 
-import numpy as np
-import numpy.typing as npt
-
-from mqindex._native.log_columns import columns_at
 from mqindex._native.numbers import whole_number
 from mqindex._options import with_options_of
 from mqindex.columns.columns import Column, Columns, chosen_columns
@@ -23,25 +19,21 @@ from mqindex.rocketmq.kinds import kind_of_directory
 from mqindex.rocketmq.log.body_column import decompressed_bodies
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.damage import Damage
-from mqindex.rocketmq.log.log_columns import BULKY_COLUMNS, COLUMNS, as_columns, no_messages
+from mqindex.rocketmq.log.log_columns import COLUMNS, no_messages
 from mqindex.rocketmq.log.log_files import LogFile
-from mqindex.rocketmq.log.log_scan import first_at, scan_parts
+from mqindex.rocketmq.log.log_scan import first_at
 from mqindex.rocketmq.log.property_map import property_map
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.scanning.log_zones import LogZones
+from mqindex.rocketmq.scanning.matches import Matches
 from mqindex.rocketmq.scanning.message_filter import MessageFilter
 from mqindex.rocketmq.serving.opening import open_log, require_a_part
 from mqindex.zones.cache import Cache, ZoneCache
-from mqindex.zones.zone_map import ZoneMap
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-    from mqindex.files.reading.mapped_file import MappedFile
+    pass
 
 _TIMES: Final = ("store_timestamp", "born_timestamp")
-_PLACES: Final = ("phy_offset", "size")
-_BATCH_BYTES: Final = 4 << 20  # of the frames of one batch with bodies
 
 
 @with_options_of(store_options)
@@ -155,9 +147,12 @@ class Scan(Closable):
         self.damage: list[Damage | FormatError] = []
         self._log, self._wanted, self._start, self._stop, self._decompress = log, wanted, start, stop, decompress
         self._zones = LogZones(cache, looking=self._require_open, read=self._count, damaged=self.damage.append)
-        self._is_bulky = not BULKY_COLUMNS.isdisjoint(columns)
         more = ("sys_flag",) if decompress and "body" in columns else ()
         self._taken = tuple(dict.fromkeys((*columns, *more)))
+        self._matches = Matches(
+            wanted, self._taken, start=start, check_crc=False, looking=self._require_open, read=self._count,
+            damaged=self.damage.append,
+        )  # fmt: skip
         self._batches = self._log.over_files(start, stop, self._of_file)
 
     @property
@@ -196,55 +191,13 @@ class Scan(Closable):
     def _of_file(self, file: LogFile, last: bool) -> Iterator[Columns]:
         self.files_read += 1
         with file.open() as mapped:
-            if self._wanted.has_period or self._wanted.topics is not None:
+            if self._wanted.has_zones:
                 zones = self._zones.of(file, mapped, last=last)
-                for start, stop in zones.stretches(self._can_match(zones)):
-                    yield from self._matching(file, mapped, start, min(stop, self._stop), last=False)
+                for start, stop in self._wanted.stretches(zones, self._start, self._stop):
+                    yield from map(self._finished, self._matches.of(file, mapped, start, stop, last=False))
             else:
                 at = first_at(file, mapped, self._start, self._stop, last=last)
-                yield from self._matching(file, mapped, at, self._stop, last=last)
-
-    def _can_match(self, zones: ZoneMap) -> npt.NDArray[np.bool_]:
-        wanted = self._wanted
-        chosen = zones.in_period(wanted.begin, wanted.end)
-        if wanted.topics is not None:
-            chosen &= zones.with_topics(wanted.topics.hashes)
-        return chosen & (zones.zones["stop"] > self._start) & (zones.zones["start"] < self._stop)
-
-    def _matching(self, file: LogFile, mapped: MappedFile, at: int, stop: int, *, last: bool) -> Iterator[Columns]:
-        """The messages that match of those that begin in [at, stop); at `at` begins one."""
-        compared = self._wanted.columns
-        names = (*compared, *_PLACES) if compared else tuple(dict.fromkeys((*self._taken, *_PLACES)))
-        parts = scan_parts(
-            file, mapped, at, stop, names, check_crc=False, last=last, looking=self._require_open,
-            damaged=self.damage.append,
-        )  # fmt: skip
-        for window, batch in parts:
-            self._count(int(batch["size"].sum(dtype=np.int64)))
-            chosen = self._wanted.matching(batch)
-            if batch["phy_offset"][0] < self._start:
-                begun = batch["phy_offset"] >= self._start
-                chosen = begun if chosen is None else chosen & begun
-            if compared:
-                rows = np.arange(len(batch)) if chosen is None else np.flatnonzero(chosen)
-                yield from self._decoded(file, window, batch["phy_offset"][rows], batch["size"][rows])
-            else:
-                yield self._finished(batch if chosen is None else batch.take(chosen))
-
-    def _decoded(
-        self, file: LogFile, window: Buffer, phys: npt.NDArray[np.int64], sizes: npt.NDArray[np.int32]
-    ) -> Iterator[Columns]:
-        """The columns of some messages, a few MiB of them at a time where bodies are among them."""
-        most = _BATCH_BYTES if self._is_bulky else 2**62
-        ends = np.cumsum(sizes, dtype=np.int64)
-        first = 0
-        while first < len(phys):
-            before = int(ends[first - 1]) if first else 0
-            stop = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
-            made, n = columns_at(window, file.start, phys[first:stop], sizes[first:stop], self._taken)
-            if n:
-                yield self._finished(as_columns(made, n))
-            first = stop if n == stop - first else first + n + 1  # what was just read has changed meanwhile
+                yield from map(self._finished, self._matches.of(file, mapped, at, self._stop, last=last))
 
     def _finished(self, batch: Columns) -> Columns:
         """The columns that were asked for, in their order, as users get them."""

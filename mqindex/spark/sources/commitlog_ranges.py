@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from mqindex.columns.columns import Columns
 from mqindex.errors import FileStateError, FormatError, sentence
 from mqindex.files.paths import base_name
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, holes, newest_begun
+from mqindex.rocketmq.log.log_scan import first_at
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
+from mqindex.rocketmq.scanning.log_zones import known_zones
+from mqindex.rocketmq.scanning.matches import Matches
+from mqindex.rocketmq.scanning.message_filter import MessageFilter
 from mqindex.spark.missing_files import require_seen
+from mqindex.spark.options import SourceOptions
+from mqindex.zones.cache import ZoneCache
+from mqindex.zones.zone_map import ZoneMap
 
 _LOG = logging.getLogger(__name__)
 MESSAGE_COLUMNS = {
@@ -40,18 +49,23 @@ MESSAGE_COLUMNS = {
 }
 BULKY_COLUMNS = {"body": "binary", "properties": "string"}
 COLUMNS = {**MESSAGE_COLUMNS, **BULKY_COLUMNS}
-BATCH_OPTIONS = ("endOffset",)
+FILTERS = ("topic", "queueId", "keys", "tags")
+BATCH_OPTIONS = ("endOffset", "startTime", "endTime", "cache")
 STREAM_OPTIONS = ("maxBytesPerTrigger", "maxMessagesPerTrigger")
 
 
 @dataclass
 class LogRange(InputPartition):
-    """Messages that begin in [start, stop). `before_gap`: files are missing then, unless the log ends before."""
+    """Messages that begin in [start, stop). `before_gap`: files are missing then, unless the log ends before.
+
+    stretches : [start, stop) of each part of it that can hold a match; a message begins at each start. None: all can.
+    """
 
     directories: list[str]
     start: int
     stop: int
     before_gap: bool = False
+    stretches: list[tuple[int, int]] | None = None
 
 
 def cut(files: Sequence[LogFile], directories: list[str], start: int, stop: int) -> Iterator[LogRange]:
@@ -77,6 +91,34 @@ def planned(files: Sequence[LogFile], directories: list[str], start: int, stop: 
     if max(start, tail) < end or end < stop:
         yield LogRange(directories, min(max(start, tail), end), end, before_gap=end < stop)
     yield from cut(files, directories, max(start, end), stop)
+
+
+def narrowed(
+    ranges: Iterable[LogRange], files: Sequence[LogFile], wanted: MessageFilter, cache: ZoneCache
+) -> Iterator[LogRange]:
+    """The ranges that can hold a match, by the zone maps that the cache has; none is made here."""
+    tail = files[newest_begun(files)].start if files else 0
+    known: dict[int, ZoneMap | None] = {}
+    for part in ranges:
+        file = next(file for file in files if part.start < file.stop)
+        if file.start not in known:
+            known[file.start] = _known_zones(cache, file, last=file.start >= tail)
+        zones = known[file.start]
+        if zones is not None and zones.end > part.start:
+            stop = min(part.stop, zones.end)
+            part.stretches = wanted.stretches(zones, part.start, stop)
+            if stop < part.stop:
+                part.stretches.append((stop, part.stop))
+        if part.stretches != [] or part.before_gap:
+            yield part
+
+
+def _known_zones(cache: ZoneCache, file: LogFile, *, last: bool) -> ZoneMap | None:
+    try:
+        with file.open() as mapped:
+            return known_zones(cache, file, mapped, last=last)
+    except FileNotFoundError:  # a broker has deleted it: who reads it tells
+        return None
 
 
 def begin_of(files: Sequence[LogFile], skipped: Sequence[Skipped]) -> int:
@@ -129,14 +171,38 @@ def is_whole(log: CommitLog) -> bool:
     return not log.files or not any(holes(log.files, log.min_phy_offset, log.files[newest_begun(log.files)].start))
 
 
+def filter_of(given: SourceOptions) -> MessageFilter:
+    """What the options ask for."""
+    topics, queue_ids = given.texts("topic"), given.integers("queueId")
+    return MessageFilter.of(
+        topics, queue_ids, given.time("startTime"), given.time("endTime"), given.texts("keys"), given.text("tags")
+    )
+
+
 def messages(
-    log: CommitLog, part: LogRange, columns: Sequence[str], *, check_crc: bool, fail: bool
+    log: CommitLog, part: LogRange, columns: Sequence[str], wanted: MessageFilter, *, check_crc: bool, fail: bool
 ) -> Iterator[pa.Table]:
-    """The messages of a range. Damage in it is an error; without `fail`, which is `failOnDataLoss`, it is logged."""
-    for batch in log.scan(part.start, part.stop, columns=columns, check_crc=check_crc):
+    """The messages of a range that match. Damage in it is an error; without `fail`, `failOnDataLoss`, it is logged."""
+    found = Matches(
+        wanted, tuple(columns), start=part.start, check_crc=check_crc, looking=lambda: None, read=lambda _: None,
+        damaged=log.record,
+    )  # fmt: skip
+    for start, stop in [(part.start, part.stop)] if part.stretches is None else part.stretches:
+        of_file = partial(_of_file, found, start, stop, is_begin=part.stretches is not None, good=part.stop)
+        for batch in log.over_files(start, stop, of_file):
+            tell(log, fail)
+            yield pa.table(batch)
         tell(log, fail)
-        yield pa.table(batch)
-    tell(log, fail)
+
+
+def _of_file(
+    found: Matches, start: int, stop: int, file: LogFile, last: bool, *, is_begin: bool, good: int
+) -> Iterator[Columns]:
+    """`is_begin`: a message begins at `start`. `good`: who plans knows that the log ends there or later."""
+    with file.open() as mapped:
+        begins = is_begin and start >= file.start
+        at = start if begins else first_at(file, mapped, start, stop, last=last, known=good)
+        yield from found.of(file, mapped, at, stop, last=last)
 
 
 def tell(log: CommitLog, fail: bool) -> None:

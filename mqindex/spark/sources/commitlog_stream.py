@@ -25,6 +25,7 @@ from mqindex.spark.sources.commitlog_ranges import (
     COLUMNS,
     begin_of,
     cut,
+    filter_of,
     goes_on_at,
     holds,
     lose,
@@ -65,6 +66,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         self.directories = log_directories(paths)
         self.schema = arrow_schema(schema, COLUMNS)
         self.check_crc = given.boolean("checkCrc")
+        self.wanted = filter_of(given)
         self.start = given.integer("startOffset", 0)
         self.fail_on_data_loss = given.boolean("failOnDataLoss", True)
         self.max_bytes, self.max_messages = (given.integer(name, None, least=1) for name in _LIMITS)
@@ -124,7 +126,9 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         with opened_log(partition) as log:
             if not holds(log, partition):
                 self._lose("a file that the stream reads is gone", f"phy offset {partition.start}", log.min_phy_offset)
-            tables = messages(log, partition, self.schema.names, check_crc=self.check_crc, fail=self.fail_on_data_loss)
+            tables = messages(
+                log, partition, self.schema.names, self.wanted, check_crc=self.check_crc, fail=self.fail_on_data_loss
+            )
             yield from record_batches(tables, self.schema)
             if log.expired:
                 self._lose(

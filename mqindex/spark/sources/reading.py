@@ -1,7 +1,7 @@
 """What the data sources share: known options, the requested schema, and reading ranges of files as record batches.
 
 Spark plans a read in a Python process beside the driver: there the directories are listed, once. A schema that the user
-gives is the projection, because Spark does not push columns down to Python.
+gives, or the option `columns`, is the projection, because Spark does not push columns down to Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqindex.files.paths import real_path
 from mqindex.files.places.place import Place
-from mqindex.spark.options import STORAGE_OPTIONS, SourceOptions
+from mqindex.spark.options import COLUMNS, STORAGE_OPTIONS, SourceOptions
 from mqindex.spark.parcels import parcels_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ MAX_OFFSET = 2**63 - 1
 class FileSource(DataSource):
     """A data source of files: its name, its options besides the paths of `load()`, its columns and reader.
 
-    A `load()` without a schema gives `COLUMNS`; a schema may also name `MORE_COLUMNS`.
+    A `load()` without a schema gives `COLUMNS`; a schema, or the option `columns`, may also name `MORE_COLUMNS`.
     """
 
     NAME: str
@@ -42,7 +42,7 @@ class FileSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        SourceOptions(options).require((*self.OPTIONS, STORAGE_OPTIONS), self.name())
+        SourceOptions(options).require((*self.OPTIONS, COLUMNS, STORAGE_OPTIONS), self.name())
 
     @classmethod
     def name(cls) -> str:
@@ -55,12 +55,23 @@ class FileSource(DataSource):
 
     def schema(self) -> str:
         """See `DataSource.schema`."""
-        return ", ".join(f"{name} {kind}" for name, kind in self.columns()[0].items())
+        default, more = self.columns()
+        known = {**default, **more}
+        chosen = SourceOptions(self.options).columns(known)
+        return ", ".join(f"{name} {known[name]}" for name in (default if chosen is None else chosen))
+
+    def known(self, schema: StructType) -> Mapping[str, str]:
+        """All columns; a `ValueError` where the option `columns` says others than the user's schema."""
+        default, more = self.columns()
+        known = {**default, **more}
+        chosen = SourceOptions(self.options).columns(known)
+        if chosen is not None and chosen != schema.names:
+            raise ValueError(f"{COLUMNS}: expected none beside a schema, got {', '.join(chosen)}")
+        return known
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """See `DataSource.reader`."""
-        default, more = self.columns()
-        return self.READER(self.options, schema, {**default, **more})
+        return self.READER(self.options, schema, self.known(schema))
 
 
 class RangeReader(DataSourceReader):

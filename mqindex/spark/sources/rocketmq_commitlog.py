@@ -17,15 +17,18 @@ from mqindex.spark.options import SourceOptions
 from mqindex.spark.sources.commitlog_ranges import (
     BATCH_OPTIONS,
     BULKY_COLUMNS,
+    FILTERS,
     MESSAGE_COLUMNS,
     STREAM_OPTIONS,
     LogRange,
     begin_of,
+    filter_of,
     goes_on_at,
     holds,
     is_whole,
     lose,
     messages,
+    narrowed,
     opened_log,
     planned,
 )
@@ -39,7 +42,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _NO_PUSH_DOWN = (
     "filterPushdown: rocketmq_commitlog has no such option, because PySpark keeps a pushed filter for later queries of "
-    "the same DataFrame, which would lack rows: expected startOffset and endOffset"
+    "the same DataFrame, which would lack rows: expected startOffset, endOffset, startTime, endTime, topic, queueId, "
+    "keys or tags"
 )
 
 
@@ -51,6 +55,7 @@ class _LogReader(RangeReader):
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
         self.check_crc = self.options.boolean("checkCrc")
         self.fail = self.options.boolean("failOnDataLoss", True)
+        self.wanted, self.cache = filter_of(self.options), self.options.cache()
 
     def plan(self) -> Iterator[LogRange]:
         directories = log_directories(self.paths)
@@ -58,7 +63,10 @@ class _LogReader(RangeReader):
             if log.files:
                 newest = log.files[newest_begun(log.files)].start
                 self._require_files(log, begin_of(log.files, log.skipped), newest)
-            yield from planned(log.files, directories, self.start, self.stop)
+            ranges = planned(log.files, directories, self.start, self.stop)
+            if self.wanted.has_zones:
+                ranges = narrowed(ranges, log.files, self.wanted, self.cache)
+            yield from ranges
 
     def tables(self, partition: LogRange) -> Iterator[pa.Table]:
         with opened_log(partition) as log:
@@ -69,7 +77,8 @@ class _LogReader(RangeReader):
                 lose(self.fail, what, self.paths[0], f"phy offsets {partition.start} to {partition.stop}")
             if partition.before_gap:
                 self._require_files(log, partition.stop, goes_on_at(log.files, log.max_phy_offset))
-            yield from messages(log, partition, self.schema.names, check_crc=self.check_crc, fail=self.fail)
+            names = self.schema.names
+            yield from messages(log, partition, names, self.wanted, check_crc=self.check_crc, fail=self.fail)
             if log.expired or partition.start < log.min_phy_offset:
                 left_out = f"phy offsets {partition.start} to {min(partition.stop, log.min_phy_offset)}"
                 _LOG.warning("%s: a broker deleted the log's oldest files; %s are left out", self.paths[0], left_out)
@@ -86,19 +95,26 @@ class CommitLogSource(FileSource):
 
     Damage fails the query, and so does a file that is missing between others. With `failOnDataLoss=false` reading goes
     on at the next message, and the worker logs what is left out, in bytes and phy offsets. Complete messages behind the
-    log's end, which no broker reads, are logged too. One task reads the newest file, and finds the end. To read a range
-    of phy offsets, give `startOffset` and `endOffset`.
+    log's end, which no broker reads, are logged too. One task reads the newest file, and finds the end.
+
+    Options say which messages: `startOffset` <= phy offset < `endOffset`; `startTime` <= store timestamp < `endTime`,
+    in ms since the epoch, as 2026-11-21T08:00+08:00 (without a zone: UTC) or as -1h (before now); `topic`, `queueId`
+    and `keys` (one of them as unique key or among the KEYS), each one value or a JSON array; `tags` as `TagA || TagB`.
+    `columns`, with commas between, takes the place of a schema. Heads are compared first, and only what matches is
+    decoded. Stretches in which a zone map in the directory `cache` (by default the user's, of the driver; `none`:
+    no zone maps) proves that nothing of a period or a topic is are not read. Zone maps are made by
+    `mqindex.rocketmq.scan`, `mqindex messages` and the like, not here.
 
     A filter of a query never makes it read less: PySpark keeps what was pushed into a source for the later queries of
     the same DataFrame, which would silently lack rows. So there is no option `filterPushdown`.
 
-    A stream begins at `startOffset` or the log's begin, and follows the log over its files. `maxBytesPerTrigger` (of
-    log) and `maxMessagesPerTrigger` limit a micro-batch (4.2 or newer). If the log no longer has what the checkpoint
-    requires, that is an error too, unless `failOnDataLoss=false`.
+    A stream begins at `startOffset` or the log's begin, and follows the log over its files; it takes no times.
+    `maxBytesPerTrigger` (of log) and `maxMessagesPerTrigger` limit a micro-batch, before messages are chosen (4.2 or
+    newer). If the log no longer has what the checkpoint requires, that is an error too, unless `failOnDataLoss=false`.
     """
 
     NAME = "rocketmq_commitlog"
-    OPTIONS = ("startOffset", "checkCrc", "failOnDataLoss", *BATCH_OPTIONS, *STREAM_OPTIONS)
+    OPTIONS = ("startOffset", "checkCrc", "failOnDataLoss", *FILTERS, *BATCH_OPTIONS, *STREAM_OPTIONS)
     COLUMNS = MESSAGE_COLUMNS
     MORE_COLUMNS = BULKY_COLUMNS
     READER = _LogReader
@@ -111,6 +127,7 @@ class CommitLogSource(FileSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """See `DataSource.streamReader`."""
         try:
+            self.known(schema)
             return LogStreamReader(self.options, schema)
         except (MQIndexError, OSError, TypeError, ValueError) as error:
             return RefusedStreamReader(error)

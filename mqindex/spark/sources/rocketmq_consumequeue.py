@@ -67,8 +67,8 @@ class _Slice:
 class _QueueReader(RangeReader):
     def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
         super().__init__(options, schema, columns)
-        self.topic = self.options.text("topic")
-        self.queue_id = self.options.integer("queueId", None)
+        self.topics = self.options.texts("topic")
+        self.queue_ids = self.options.integers("queueId")
         self.start = self.options.integer("startOffset", 0)
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
 
@@ -95,7 +95,9 @@ class _QueueReader(RangeReader):
                 shown = os.fsencode(one.path).decode(errors="backslashreplace")  # it may be no UTF-8
                 _LOG.warning("%s: %s; it is left out", shown, one.reason)
             for topic, queue_id in names:
-                if self.topic not in (None, topic) or self.queue_id not in (None, queue_id):
+                if self.topics is not None and topic not in self.topics:
+                    continue
+                if self.queue_ids is not None and queue_id not in self.queue_ids:
                     continue
                 place = join(home, topic, str(queue_id))
                 extents = _unless_gone(partial(look, place), place, home) or []
@@ -175,7 +177,8 @@ def _table(one: _Slice, units: Mapping[str, Any], names: Sequence[str]) -> pa.Ta
 
 
 class ConsumeQueueSource(FileSource):
-    """The units of consume queues; of all topics, or of the options `topic` and `queueId`.
+    """The units of consume queues; of all topics, or of the options `topic` and `queueId`, each
+    one value or a JSON array.
 
     `startOffset` and `endOffset` limit the queue offsets. A schema may also name `store_timestamp`, which queues with
     extension files and batch queues have, and `batch_size`, which only the latter have. In their rows `queue_offset` is
