@@ -40,7 +40,13 @@ CASE = Case(
             "sql/by_topic", "walk/walk", "slower", "ms", 1.2, 1.05, whole=True,
         ),
     ),
-    answer={"walk: rows": 1776, "first: found": 8, "later: found": 8, "sql: window": "[(8, 8192)]", "sql: full": "[(8, 8192)]"},
+    answer={
+        "walk: rows": 1776,
+        "first: found": 8,
+        "later: found": 8,
+        "sql: window": "[(8, 8192)]",
+        "sql: full": "[(8, 8192)]",
+    },
     estimate=(5, 20),
     files=lambda shop: shop.log_files(GIB),
 )  # fmt: skip

@@ -59,11 +59,11 @@ def sql(*, store: str, scratch: str, **spec: Any) -> Result:
     with duckdb.connect() as database:
         database.execute("SET threads = 1; SET TimeZone = 'UTC'")
         database.register("messages", messages)
-        period = f"BETWEEN make_timestamptz({begin * 1000}) AND make_timestamptz({(end - 1) * 1000})"
+        period = f"store_timestamp BETWEEN make_timestamptz({begin * 1000}) AND make_timestamptz({(end - 1) * 1000})"
+        bodies = "sum(octet_length(body))"
         queries = {
-            "window": f"SELECT count(*), sum(octet_length(body)) FROM messages WHERE store_timestamp {period}",
-            "full": "SELECT count(*) FILTER (store_timestamp {0}), sum(octet_length(body)) FILTER (store_timestamp {0}) "
-            "FROM messages".format(period),
+            "window": f"SELECT count(*), {bodies} FROM messages WHERE {period}",
+            "full": f"SELECT count(*) FILTER ({period}), {bodies} FILTER ({period}) FROM messages",
             "by_topic": "SELECT topic, count(*) FROM messages GROUP BY topic",
         }
         for name, query in queries.items():
