@@ -10,14 +10,13 @@ from types import ModuleType
 
 TYPE_CHECKING = False  # as in `typing`, whose import takes longer than the start of a command
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
 
 class Room(ModuleType):
     """The package; `_home` has the module of each public name, which may be that module itself."""
 
-    _home: Mapping[str, str]
+    _home: dict[str, str]
     _extra: str | None
 
     def __getattr__(self, name: str) -> Any:
@@ -51,7 +50,7 @@ class Room(ModuleType):
         return module if is_module else getattr(module, name)
 
 
-def open_room(package: str, home: Mapping[str, str], *, extra: str | None = None) -> None:
+def open_room(package: str, home: dict[str, str], *, extra: str | None = None) -> None:
     """Make `package` a room. `extra`: what to install when a third-party package is missing."""
     room = sys.modules[package]
     vars(room).update(_home=home, _extra=extra)

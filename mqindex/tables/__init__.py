@@ -56,7 +56,7 @@ def dataset(path: str | os.PathLike[str], table: str | None = None, **options: A
 
     The columns and the filter of a query reach the reader: what cannot hold a row that passes is not read, as far as
     the files prove it (topic, queue and partition, times, offsets, keys). A filter that is not understood costs time
-    and never a row. `dataset.lazy()` is a `polars.LazyFrame`, which takes more from polars than
+    and never a row. Its method `lazy` gives a `polars.LazyFrame`, which takes more from polars than
     `polars.scan_pyarrow_dataset` does. What reads batches, as `pyarrow.dataset.write_dataset`, takes
     `dataset.scanner(columns, filter).to_reader()`. Needs pyarrow.
 

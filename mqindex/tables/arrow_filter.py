@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from mqindex.tables.bounds import UNKNOWN, Call, Field, Literal, Node, together
+from mqindex.tables.bounds import UNKNOWN, Field, Literal, Node, call, together
 
 _FUNCTIONS: Final = {"and_kleene": "and", "or_kleene": "or"}
 _A_MS: Final = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}  # times, then divided by
@@ -46,7 +46,7 @@ def _node(key: str, value: str, pairs: Iterator[tuple[str, str]], literals: pa.R
     arguments: list[Node] = []
     for inner, at in pairs:
         if inner == "end":
-            return Call(_FUNCTIONS.get(value, value), tuple(arguments))
+            return call(_FUNCTIONS.get(value, value), arguments)
         if inner != "options":
             arguments.append(_node(inner, at, pairs, literals))
         elif value == "is_in":

@@ -40,6 +40,19 @@ UNKNOWN: Final = Call("unknown", ())
 """What was not understood: it may be any function of any column."""
 
 
+def call(function: str, arguments: Iterable[Node]) -> Node:
+    """A call; of several `or`, or `and`, that are in one another, one: engines write thousands of them so.
+
+    >>> call("or", (call("or", (Field("a"), Field("b"))), Field("c")))
+    Call(function='or', arguments=(Field(name='a'), Field(name='b'), Field(name='c')))
+    """
+    found: list[Node] = []
+    for argument in arguments:
+        joined = isinstance(argument, Call) and argument.function == function and function in ("and", "or")
+        found.extend(argument.arguments if joined and isinstance(argument, Call) else (argument,))
+    return Call(function, tuple(found))
+
+
 def together(values: Iterable[Node]) -> Node:
     """One literal of several; `UNKNOWN` with anything else among them."""
     nodes = list(values)
@@ -82,7 +95,7 @@ def hints_of(tree: Node) -> Bounds | None:
     """
     try:
         return bounds_of(tree)
-    except TypeError:
+    except (TypeError, RecursionError):
         return {}
 
 
@@ -107,7 +120,10 @@ def fields_of(tree: Node) -> set[str] | None:
     if isinstance(tree, Call):
         if tree.function == UNKNOWN.function:
             return None
-        below = [fields_of(argument) for argument in tree.arguments]
+        try:
+            below = [fields_of(argument) for argument in tree.arguments]
+        except RecursionError:
+            return None
         return None if None in below else set().union(*(fields for fields in below if fields))
     return {tree.name} if isinstance(tree, Field) else set()
 

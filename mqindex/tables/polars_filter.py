@@ -11,7 +11,7 @@ from typing import Any, Final
 import polars as pl
 
 from mqindex._native.numbers import milliseconds
-from mqindex.tables.bounds import UNKNOWN, Call, Field, Literal, Node, together
+from mqindex.tables.bounds import UNKNOWN, Call, Field, Literal, Node, call, together
 
 _OPERATORS: Final = {
     "&": "and", "|": "or", "==": "equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
@@ -37,7 +37,7 @@ def _node(expression: Any) -> Node:
         left, right = parts
         for operator, function in _OPERATORS.items():
             if text == f"[({left}) {operator} ({right})]":
-                return Call(function, (_node(inputs[0]), _node(inputs[1])))
+                return call(function, (_node(inputs[0]), _node(inputs[1])))
         if text == f"{left}.is_in([{right}])":
             return Call("is_in", (_node(inputs[0]), _values(inputs[1])))
     if len(inputs) == 3 and text == f"{parts[0]}.is_between([{parts[1]}, {parts[2]}])":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import gc
+import operator
 import os
 import pickle
 import subprocess
@@ -432,3 +434,37 @@ def test_an_empty_store_has_tables_without_rows(tmp_path: Path) -> None:
         rows = mqindex.dataset(tmp_path, table)
         assert rows.to_table().num_rows == 0
         assert mqindex.sql("SELECT count(*) FROM r", r=rows).fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize("terms", [10, 300, 400, 700, 1500])
+def test_a_filter_of_any_depth_has_its_rows(store: Path, terms: int) -> None:
+    messages = mqindex.dataset(store)
+    wanted = functools.reduce(operator.or_, (pc.field("phy_offset") == number for number in range(terms)))
+    deep = functools.reduce(operator.or_, (pl.col("phy_offset") == number for number in range(min(terms, 400))))
+    assert messages.to_table(columns=["phy_offset"], filter=wanted)["phy_offset"].to_pylist()[0] == 0
+    assert messages.lazy().filter(deep).select("phy_offset").collect()["phy_offset"][0] == 0
+
+
+@pytest.mark.parametrize("number", [-(2**63), -1, 2**31, 2**63 - 1, 2**64 - 1])
+def test_numbers_at_the_ends_of_their_types(store: Path, partition: Path, number: int) -> None:
+    import pyarrow as pa
+
+    value = pa.scalar(number, pa.int64() if number < 2**63 else pa.uint64())
+    for path in (store, partition):
+        for table in mqindex.tables(path):
+            rows = mqindex.dataset(path, table)
+            whole = rows.to_table()
+            for name in (field.name for field in rows.schema if pa.types.is_integer(field.type)):
+                for compare in (operator.le, operator.ge, operator.eq):
+                    wanted = compare(pc.field(name), value)
+                    try:
+                        expected = whole.filter(wanted).num_rows
+                    except pa.ArrowInvalid:  # Arrow does not compare them
+                        continue
+                    assert rows.count_rows(filter=wanted) == expected, (table, name, compare)
+    times = mqindex.dataset(store).to_table(columns=["store_timestamp"])["store_timestamp"]
+    if number < 2**63:
+        at = pa.scalar(number, pa.timestamp("ms", "UTC"))
+        assert mqindex.dataset(store).count_rows(filter=pc.field("store_timestamp") >= at) == sum(
+            one is not None and one.value >= number for one in times
+        )
