@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from mqindex.kafka import OffsetIndex, PartitionLog, TimeIndex, TransactionIndex, verify
+from mqindex.kafka import OffsetIndex, PartitionLog, TimeIndex, TransactionIndex, offsets_for_time, scan, verify
 from tests.peer.kafka.client import Isolation, Record
 from tests.peer.kafka.conftest import Written
 from tests.peer.kafka.workload import CODECS, ISOLATIONS, TOPICS, TRANSACTIONAL
@@ -38,6 +38,12 @@ def test_every_record_is_read_as_the_client_reads_it(
             assert codecs_of(log) == set(range(len(CODECS))), topic
             for isolation in ISOLATIONS:
                 assert list(consume(log, isolation)) == said.records[isolation], (topic, isolation)
+                rows = [
+                    row
+                    for batch in scan(written[version].partition(topic), isolation_level=isolation)
+                    for row in zip(batch["offset"].tolist(), batch["key"], batch["value"], strict=True)
+                ]
+                assert rows == [(one.offset, one.key, one.value) for one in said.records[isolation]], (topic, isolation)
                 counted[isolation] += len(said.records[isolation])
     proven(
         f"{counted['read_uncommitted']} records of all codecs, {counted['read_committed']} of them for read_committed: "
@@ -55,6 +61,8 @@ def test_every_time_is_answered_as_the_broker_answers(
             assert list(zip(times.tolist(), offsets.tolist(), strict=True)) == list(said.by_time.values()), topic
             for time, answer in said.by_time.items():
                 assert (log.offset_for_timestamp(time) or (-1, -1)) == answer, (topic, time)
+                (offset,) = offsets_for_time(written[version].partition(topic), time)["offset"].tolist()
+                assert offset == (log.log_end_offset if answer == (-1, -1) else answer[1]), (topic, time)
         asked += len(said.by_time)
     proven(f"{asked} times, start, end and greatest timestamp among them, answered by mqindex as by the broker")
 

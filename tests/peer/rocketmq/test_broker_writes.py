@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from mqindex.rocketmq import CommitLog, IndexService, Message, MessageStore, verify
+from mqindex.rocketmq import CommitLog, IndexService, Message, MessageStore, offsets_for_time, scan, verify
 from tests.peer.rocketmq.client import Received
 from tests.peer.rocketmq.conftest import Written
 
@@ -46,6 +46,14 @@ def test_every_message_is_read_as_the_client_reads_it(
             assert as_received(log.get_message(message.phy_offset), version) == message
         scanned = [int(at) for batch in log.scan(columns=["phy_offset"], check_crc=True) for at in batch["phy_offset"]]
     assert {message.phy_offset for message in said.messages} <= set(scanned)
+    for topic in {message.topic for message in said.messages}:
+        rows = [
+            row
+            for batch in scan(written[version].store, topic=topic, columns=["queue_id", "queue_offset", "body"])
+            for row in zip(batch["queue_id"].tolist(), batch["queue_offset"].tolist(), batch["body"], strict=True)
+        ]
+        sent = {(m.queue_id, m.queue_offset, m.body) for m in said.messages if m.topic == topic}
+        assert sent <= set(rows) and len(rows) == len(set(rows)), topic
     proven(f"{len(said.messages)} of {len(scanned)} messages consumed, each read by mqindex with every field equal")
 
 
@@ -84,6 +92,12 @@ def test_every_queue_is_consumed_as_the_client_consumes_it(
             queue = store.consume_queue(topic, queue_id)
             assert queue is not None
             assert queue.get_offset_in_queue_by_time(when, store.commit_log, boundary=boundary) == offset
+        for when in dict.fromkeys(when for _, _, when in said.by_time):
+            found = offsets_for_time(before.store, when, boundary=boundary)
+            queues = zip(found["topic"].to_pylist(), found["queue_id"].tolist(), strict=True)
+            answers = dict(zip(queues, found["offset"].tolist(), strict=True))
+            asked_now = {(topic, number): offset for (topic, number, at), offset in said.by_time.items() if at == when}
+            assert {queue: answers[queue] for queue in asked_now} == asked_now
         for offset_id, wanted_message in said.by_offset_id.items():
             viewed = store.view_message(offset_id)
             assert viewed is not None
