@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import click
 
-from mqindex.columns.time_text import time_of_text
-
 
 def milliseconds(text: str, *, now: int | None = None) -> int:
     """Milliseconds since the epoch of a text, as `time_of_text`; `now` None: one instant for the whole command."""
+    from mqindex.columns.time_text import time_of_text  # most commands are given none
+
     return time_of_text(text, now=_now() if now is None else now)
 
 

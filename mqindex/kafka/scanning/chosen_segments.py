@@ -52,11 +52,11 @@ def chosen_partitions(path: str, partitions: Any) -> list[ChosenPartition]:
         if disk.is_file(where):
             log = require_file(where, "log")
             home = named_partition(parent_of(where))
-            _chosen([home], partitions, where)
+            chosen_homes([home], partitions, where)
             return [ChosenPartition(home, (_as_it_is(SegmentFiles(base_offset_of(log), log)),), is_whole=False)]
         homes = partitions_at(where)
         used = [home for home in homes if home.state is None or home.path == where]
-        return [found for home in _chosen(used, partitions, where) if (found := _listed(home, where)) is not None]
+        return [found for home in chosen_homes(used, partitions, where) if (found := _listed(home, where)) is not None]
 
 
 def _listed(home: PartitionDirectory, root: str) -> ChosenPartition | None:
@@ -76,8 +76,8 @@ def _as_it_is(files: SegmentFiles) -> ChosenSegment:
     return ChosenSegment(replace(files, log=log), status_of(log))
 
 
-def _chosen(homes: Sequence[PartitionDirectory], asked: Any, path: str) -> Iterable[PartitionDirectory]:
-    """Those that are asked for, each once, in the order of `homes`."""
+def chosen_homes(homes: Sequence[PartitionDirectory], asked: Any, path: str) -> Iterable[PartitionDirectory]:
+    """Those that are asked for, each once, in the order of `homes`; `path`: where they are, for an error."""
     if asked is None:
         return homes
     expected = 'names like "orders-0" or "orders", or pairs like ("orders", 0)'

@@ -14,13 +14,13 @@ from mqindex.files.places.place import Place
 from mqindex.kafka.log.batch_windows import HEAD
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.scanning.matching_records import matching_records
 from mqindex.kafka.scanning.record_filter import RecordFilter
 from mqindex.kafka.scanning.segment_zones import SegmentZones, entries_of
 from mqindex.zones.cache import ZoneCache
 
 _Rows: TypeAlias = npt.NDArray[Any]
 _NONE_BEFORE: Final = np.int64(-(2**63))
-_COPIED: Final = ("value", "headers")  # columns whose bytes are copied only of batches that match
 
 
 class SegmentReader:
@@ -100,25 +100,10 @@ class SegmentReader:
 
     def _picked(self, log: Any, rows: _Rows) -> Iterator[Columns]:
         """The records of some batches that match."""
-        rows = self._visible(rows)
-        if self._wanted.keys is not None and not set(_COPIED).isdisjoint(self._columns):
-            rows = rows[self._have_keys(log, rows)]
-        names = tuple(dict.fromkeys((*self._columns, *self._wanted.columns)))
-        if not len(rows):
-            return
-        for records in self._segment.records_of([(log, rows)], names):
-            matching = self._wanted.matching(records)
-            found = records if matching is None or matching.all() else records.take(matching)
-            if len(found):
-                yield found
-
-    def _have_keys(self, log: Any, rows: _Rows) -> npt.NDArray[np.bool_]:
-        """Which batches have a record that matches."""
-        found = np.zeros(len(rows), np.bool_)
-        for records in self._segment.records_of([(log, rows)], ("position", *self._wanted.columns)):
-            matching = self._wanted.matching(records)
-            found[np.searchsorted(rows["position"], records["position"][matching])] = True
-        return found
+        return matching_records(
+            self._segment, log, self._visible(rows), self._wanted, self._columns,
+            look_first=self._wanted.keys is not None,
+        )  # fmt: skip
 
     def _by_headers(self, at: int) -> tuple[int, int | None]:
         """Where to begin for the first offset asked for, and where the last one is behind, by a walk over headers.

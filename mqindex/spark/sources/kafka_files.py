@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +42,8 @@ class SegmentRange:
     """What begins in [start, stop) of a segment's file `path`: bytes of a log, entries of an index.
 
     `open_end`: nothing of the partition's log comes after it, so that a broker may be writing there. `border`: more of
-    the file follows, from the start of a batch on. `end_offset`: one that the segment does not reach.
+    the file follows, from the start of a batch on. `end_offset`: one that the segment does not reach. `stretches`:
+    [start, stop) of each part of the file in which what matches is; a batch begins at each start. None: in all of it.
     """
 
     of: SegmentOf
@@ -52,23 +53,33 @@ class SegmentRange:
     open_end: bool = False
     border: bool = False
     end_offset: int = 2**63
+    stretches: tuple[tuple[int, int], ...] | None = None
 
 
-def segments_in(path: str, extension: str) -> Iterator[SegmentOf]:
+def homes_in(path: str) -> list[PartitionDirectory]:
+    """The partitions in use; of one file its own."""
+    if disk.is_file(path):
+        return list(partitions_at(parent_of(path)))
+    return [home for home in partitions_at(path) if home.state is None]
+
+
+def segments_in(path: str, extension: str, among: Container[str] | None = None) -> Iterator[SegmentOf]:
     """The segments of each partition in use, in the order of topics, partitions and offsets.
 
-    A path may be that of one file, which must have the ending `extension`.
+    A path may be that of one file, which must have the ending `extension`. among : paths of partitions; None: all.
     """
-    if disk.is_file(path):
-        base_offset = _base_offset(path)
-        home, *_ = partitions_at(parent_of(path))
+    base_offset = _base_offset(path) if disk.is_file(path) else None
+    homes = [home for home in homes_in(path) if among is None or home.path in among]
+    if base_offset is not None:
+        if not homes:
+            return
+        home, *_ = homes
         if base_name(path).split(".")[1:2] != [extension]:
             raise BadMagicError("not the file that is to be read", path=path, expected=f"a .{extension}")
         yield SegmentOf(home.topic, home.partition, base_offset, ((extension, path),), path)
         return
-    for home in partitions_at(path):
-        if home.state is None:
-            yield from _segments(home, path)
+    for home in homes:
+        yield from _segments(home, path)
 
 
 def _segments(home: PartitionDirectory, root: str) -> Iterator[SegmentOf]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -21,9 +21,13 @@ from mqindex.kafka import LogSegment
 from mqindex.kafka.log.batches import batch_columns
 from mqindex.kafka.partition.isolation import visible_to
 from mqindex.kafka.partition.partition_log import IsolationLevel
+from mqindex.kafka.scanning.chosen_segments import chosen_homes
+from mqindex.kafka.scanning.matching_records import matching_records
+from mqindex.kafka.scanning.record_filter import RecordFilter
 from mqindex.spark.missing_files import left_out
 from mqindex.spark.options import SourceOptions
-from mqindex.spark.sources.kafka_files import PLACE, SegmentOf, SegmentRange, segments_in, with_place
+from mqindex.spark.sources.kafka_files import PLACE, SegmentOf, SegmentRange, homes_in, segments_in, with_place
+from mqindex.spark.sources.kafka_zones import narrowed
 from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader, Ranges, in_tasks
 
 if TYPE_CHECKING:
@@ -75,6 +79,16 @@ TASK_BYTES = 128 << 20
 Rows = Literal["records", "batches"]
 
 
+_OF_RECORDS = ("startTime", "endTime", "keys")
+
+
+def _filter_of(given: SourceOptions) -> RecordFilter:
+    return RecordFilter.of(
+        given.time("startTime"), given.time("endTime"), given.integer("startOffset", None),
+        given.integer("endOffset", None), given.texts("keys"),
+    )  # fmt: skip
+
+
 def _rows(options: SourceOptions) -> Rows:
     asked: Rows = options.one_of("rows", get_args(Rows), "records")
     return asked
@@ -89,13 +103,30 @@ class _LogReader(RangeReader):
         self.isolation: IsolationLevel | None = self.options.one_of("isolationLevel", get_args(IsolationLevel), None)
         self.check_crc = self.options.boolean("checkCrc", True)
         self.fail = self.options.boolean("failOnDataLoss", True)
+        self.partitions_asked = self.options.texts("partitions")
+        if self.rows == "batches":
+            self.options.refuse(_OF_RECORDS, "a read of batches")
+        self.wanted, self.cache = _filter_of(self.options), self.options.cache()
 
     def plan(self) -> Iterator[Ranges]:
         return in_tasks(self.once(self._ranges()), TASK_BYTES)
 
     def _ranges(self) -> Iterator[SegmentRange]:
+        for one in self._all_ranges():
+            narrow = narrowed(one, self.wanted, self.cache) if self.rows == "records" else one
+            if narrow.stretches != ():
+                yield narrow
+
+    def _asked_homes(self) -> Container[str] | None:
+        if self.partitions_asked is None:
+            return None
+        homes = [home for path in self.paths for home in homes_in(path)]
+        return {home.path for home in chosen_homes(homes, self.partitions_asked, ", ".join(self.paths))}
+
+    def _all_ranges(self) -> Iterator[SegmentRange]:
+        among = self._asked_homes()
         for path in self.paths:
-            segments = list(segments_in(path, "log"))
+            segments = list(segments_in(path, "log", among))
             for of, next_of in zip_longest(segments, segments[1:]):
                 log, end = of.file("log"), _end_offset(of, next_of)
                 if log is None or of.base_offset >= self.stop or end <= self.start:
@@ -134,9 +165,12 @@ class _LogReader(RangeReader):
     def _records(self, segment: LogSegment, one: SegmentRange) -> Iterator[pa.Table]:
         names = tuple(sorted({"offset", *self.schema.names} - PLACE.keys()))
         with self._isolated(segment, one) as parts:
-            for records in segment.records_of(parts, names):
-                table = with_place(one.of, pa.table(records))
-                yield self._within(table, table["offset"], table["offset"])
+            for log, rows in parts:
+                for records in matching_records(
+                    segment, log, rows, self.wanted, names,
+                    look_first=self.wanted.has_period or self.wanted.keys is not None,
+                ):  # fmt: skip
+                    yield with_place(one.of, pa.table(records))
 
     def _batches(self, segment: LogSegment, one: SegmentRange) -> Iterator[pa.Table]:
         with self._isolated(segment, one) as parts:
@@ -154,13 +188,16 @@ class _LogReader(RangeReader):
         """The batches of a range; an error at damage, if `failOnDataLoss` is set."""
         at = end = min(one.start, segment.size)
         segment.next_base_offset = one.end_offset if one.end_offset <= MAX_OFFSET else None
-        for log, rows in segment.batch_parts(end, one.stop, check_crc=self.check_crc):
-            if self.fail:
-                _require_whole(segment)
-                _require_offsets(segment, one, rows)
-            yield log, rows
-            at = int(rows["position"][-1])
-            end = int(at + rows["size"][-1])
+        for start, stop in ((end, one.stop),) if one.stretches is None else one.stretches:
+            for log, rows in segment.batch_parts(start, stop, check_crc=self.check_crc):
+                if self.fail:
+                    _require_whole(segment)
+                    _require_offsets(segment, one, rows)
+                kept = rows[rows["position"] >= one.start]  # a stretch may begin before
+                if len(kept):
+                    yield log, kept
+                at = int(rows["position"][-1])
+                end = int(at + rows["size"][-1])
         if self.fail:
             _require_border(segment, one, at, end)
 
@@ -242,8 +279,16 @@ class KafkaLogSource(FileSource):
     oldest open transaction on; for that the partition's other files are read.
 
     A schema may also name `segment` (its base offset), `position` (of the batch), `leader_epoch`, `producer_id`,
-    `producer_epoch` and `sequence`; only what it names is decoded. `startOffset` and `endOffset` limit the offsets.
+    `producer_epoch` and `sequence`; only what it names is decoded. `columns`, with commas between, takes its place.
     `checkCrc=false` does not compare batches with their checksums.
+
+    Options say which records: `partitions` as orders-0, or a topic for all of its; `startOffset` <= offset <
+    `endOffset`; `startTime` <= timestamp < `endTime`, in ms since the epoch, as 2026-11-21T08:00+08:00 (without a
+    zone: UTC) or as -1h (before now), where a record without a timestamp is in no period; `keys`, as UTF-8.
+    `partitions` and `keys` are one value, or a JSON array. What is compared is decoded first, and values only of
+    batches with a match. Stretches in which a zone map in the directory `cache` (by default the user's, of the
+    driver; `none`: no zone maps) proves that nothing matches are not read. Zone maps are made by `mqindex.kafka.scan`,
+    `mqindex messages` and the like, not here. Batches are chosen by partitions and offsets alone.
 
     A bad batch fails the query, and so does a part of one; zeros, and a part of a batch, at the partition's end are
     the end of its log: it was preallocated, or a broker is writing. One `.log` by itself counts as a whole partition.
@@ -251,7 +296,10 @@ class KafkaLogSource(FileSource):
     """
 
     NAME = "kafka_log"
-    OPTIONS = ("rows", "isolationLevel", "startOffset", "endOffset", "checkCrc", "failOnDataLoss")
+    OPTIONS = (
+        "rows", "isolationLevel", "partitions", "startOffset", "endOffset", *_OF_RECORDS, "cache", "checkCrc",
+        "failOnDataLoss",
+    )  # fmt: skip
     READER = _LogReader
 
     def columns(self) -> tuple[Mapping[str, str], Mapping[str, str]]:

@@ -27,14 +27,15 @@ def register(spark: SparkSession) -> None:
     - `rocketmq_consumequeue`: units of consume queues. Options `topic`, `queueId`, `startOffset`, `endOffset`.
     - `rocketmq_index`: entries of index files, also of one. Options `hashSlotNum`, `indexNum`.
     - `kafka_log`: records of Kafka's segments, or with `rows=batches` their batches. Options `isolationLevel`,
-      `startOffset`, `endOffset`, `checkCrc`, `failOnDataLoss`.
+      `partitions`, `startOffset`, `endOffset`, `checkCrc`, `failOnDataLoss`; of records also `startTime`, `endTime`,
+      `keys`, `cache`.
     - `kafka_index`: entries of Kafka's index files, of log dirs, partitions or one file. Option `index`: `offset`,
       `time` or `transaction`.
 
     Each takes `columns`, names with commas between, in place of a schema: PySpark prunes no columns of its sources in
-    Python. `topic`, `queueId`, `keys` are one value, or a JSON array of several. Times are ms since the epoch, a
-    date as 2026-11-21T08:00+08:00 (without a zone: UTC), now, or -1h (before now); `startTime` is inclusive, `endTime`
-    exclusive.
+    Python. `topic`, `queueId`, `partitions` and `keys` are one value, or a JSON array of several. Times are ms since
+    the epoch, a date as 2026-11-21T08:00+08:00 (without a zone: UTC), now, or -1h (before now); `startTime` is
+    inclusive, `endTime` exclusive.
 
     A path may be a URL; `storageOptions`, a JSON object, are its `storage_options`. Only a log of this machine is a
     stream. Errors are: a path of something else, two paths that lead to one file, a commit log without messages where
