@@ -4,7 +4,7 @@ pyarrow shows no parts of an expression, but pickles it: as an Arrow IPC file wh
 prefix order, `call` up to its `end`, and whose only row has the literals, which the metadata numbers. Names repeat
 there, so it is read from the C data interface, whose form is fixed.
 
-Source: Arrow 26.0 `cpp/src/arrow/compute/expression.cc` `Serialize`; the same since 4.0.
+Source: Arrow 26.0 `cpp/src/arrow/compute/expression.cc` `Serialize`; 18.0 has the same form.
 """
 
 from __future__ import annotations
