@@ -10,7 +10,6 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mqindex.errors import BadMagicError, ClosedFileError
@@ -20,6 +19,8 @@ from tests.support.big_segments import BIG_BATCH, RECORDS, write_big_segment
 from tests.support.damaged_partition import DAMAGE, damaged_partition
 from tests.support.elsewhere import WAYS, Ways, memory
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
+
+pa = pytest.importorskip("pyarrow")
 
 __all__ = ["memory"]  # a fixture
 MIB = 1 << 20

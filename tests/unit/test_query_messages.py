@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
-import pyarrow as pa
 import pytest
 
 from mqindex.errors import ClosedFileError
 from mqindex.rocketmq import MessageStore, rebuild
 from tests.support.log_writer import LogMessage, LogWriter
+
+pa = pytest.importorskip("pyarrow")
+pl = pytest.importorskip("polars")
 
 GEOMETRY = {"hash_slot_num": 5, "index_num": 40, "broker_version": "4.9.3"}
 

@@ -71,6 +71,8 @@ def test_parts_are_joined() -> None:
 
 
 def test_what_arrow_pandas_and_polars_make_of_it() -> None:
+    for package in ("pyarrow", "pandas", "polars"):
+        pytest.importorskip(package)
     table = a_table().to_arrow()
     assert str(table.schema.field("time").type) == "timestamp[ms, tz=UTC]"
     assert str(table.schema.field("map").type) == "map<string, string>"
@@ -81,6 +83,8 @@ def test_what_arrow_pandas_and_polars_make_of_it() -> None:
 
 
 def test_hits_too() -> None:
+    for package in ("pyarrow", "pandas", "polars"):
+        pytest.importorskip(package)
     hits = mqindex.Hits(np.array([7, 8, 9]), np.array([0, 2, 2, 3]))
     assert hits.to_arrow().to_pylist() == hits.to_polars().to_list() == [[7, 8], [], [9]]
     assert [found.tolist() for found in hits.to_pandas()] == [[7, 8], [], [9]]
