@@ -17,7 +17,7 @@ from mqindex.files.paths import absolute, base_name, join, parent_of, relative, 
 from mqindex.rocketmq import kinds
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets
 from mqindex.rocketmq.options import StoreOptions, store_options
-from mqindex.rocketmq.rocksdb import refuse_config_in_rocksdb
+from mqindex.rocketmq.rocksdb import queues_in_rocksdb, refuse_config_in_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.opening import open_index, open_queues
 from mqindex.tables.bounds import Bounds, Interval
 from mqindex.tables.table import (
@@ -124,7 +124,9 @@ def _units(path: str, kind: str, options: Options, columns: Sequence[str], bound
             yield from _units_of(queue, place.topic, -1 if place.queue_id is None else place.queue_id, bounds)
             return
         if kind == "store":
-            table = open_queues(store_options(path, **options))
+            opened_by = store_options(path, **options)
+            refuse_queues_in_rocksdb(queues_in_rocksdb(opened_by))
+            table = open_queues(opened_by)
         else:
             table = rocketmq.ConsumeQueueTable.open(_home(path), ext_directory=f"{_home(path)}_ext", **options)
         if table is None:

@@ -20,6 +20,7 @@ import pytest
 import mqindex
 from mqindex import kafka, rocketmq
 from mqindex.columns.columns import Columns
+from mqindex.errors import FileStateError
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
@@ -189,6 +190,12 @@ def test_another_table_and_a_path_without_tables_are_named(store: Path, tmp_path
         mqindex.tables(tmp_path / "none")
     with pytest.raises(TypeError, match="depp"):
         mqindex.dataset(store, depp=True)
+
+
+def test_queues_that_rocksdb_keeps_are_refused(store: Path) -> None:
+    units = mqindex.dataset(store, "units", config={"storeType": "defaultRocksDB"}, broker_version="5.5.0")
+    with pytest.raises(FileStateError, match="RocksDB"):
+        units.to_table()
 
 
 def test_a_filter_that_cannot_be_compared_is_refused_before_anything_is_read(store: Path) -> None:
