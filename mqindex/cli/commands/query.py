@@ -21,7 +21,11 @@ from mqindex.cli.options import BrokerOptions, path_options, subcommand, time_op
 @click.argument("path", metavar="PATH")
 @click.argument("keys", nargs=-1, metavar="[KEY...]")
 @click.option("--topic", metavar="T", help="RocketMQ: the topic of the messages of each KEY.")
-@time_option("--begin", "RocketMQ: stored at this time or later: -1h, 2026-11-21T08:00+08:00, ...", default=0)
+@time_option(
+    "--begin",
+    "RocketMQ: stored at this time or later: -1h, 2026-11-21T08:00+08:00, ...; an index knows seconds.",
+    default=0,
+)
 @time_option("--end", "RocketMQ: stored at this time or earlier.")
 @click.option(
     "--max-num",

@@ -61,10 +61,10 @@ class MessageRows:
     def __call__(self, keys: list[str], answers: list[list[int]], more: list[bool]) -> None:
         messages = ((at, _read(self._log, at)) for offsets in answers for at in offsets)
         if not sys.stdout.isatty():
-            self._rows.write([_row(at, message) for at, message in messages])
+            self._rows.write([_row(self._log, at, message) for at, message in messages])
             return
         for at, message in messages:
-            _print_lines(at, message)
+            _print_lines(self._log, at, message)
 
 
 def _read(log: CommitLog, phy_offset: int) -> Message | None:
@@ -77,16 +77,22 @@ def _read(log: CommitLog, phy_offset: int) -> Message | None:
         return None
 
 
-def _row(phy_offset: int, message: Message | None) -> list[object]:
+def _absence(log: CommitLog, phy_offset: int) -> str:
+    """Why a place that the index knows has no message."""
+    begin = log.min_phy_offset
+    return f"expired: the log begins at {begin}" if phy_offset < begin else "not in the log"
+
+
+def _row(log: CommitLog, phy_offset: int, message: Message | None) -> list[object]:
     if message is None:
-        return [None, None, None, None, phy_offset, None, None, None, "(not in the log)"]
+        return [None, None, None, None, phy_offset, None, None, None, f"({_absence(log, phy_offset)})"]
     place = [iso(message.store_timestamp), message.topic, message.queue_id, message.queue_offset, phy_offset]
     return [*place, message.tags, message.keys, message.uniq_key or message.msg_id, _beginning(message)]
 
 
-def _print_lines(phy_offset: int, message: Message | None) -> None:
+def _print_lines(log: CommitLog, phy_offset: int, message: Message | None) -> None:
     if message is None:
-        print_paragraph(f"phy_offset {phy_offset}: not in the log")
+        print_paragraph(f"phy_offset {phy_offset}: {_absence(log, phy_offset)}")
         return
     where = f"{message.topic}, queue {message.queue_id}, offset {message.queue_offset}, phy_offset {phy_offset}"
     print_paragraph(f"{iso(message.store_timestamp)}  {where}")
