@@ -66,6 +66,22 @@ class Completed(click.Command):
                 param.type = GivenPath("dir" if word in _DIRECTORIES else "file", instead)
         super().__init__(name, params=params, **rest)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Options for files of one broker are under its name: their words begin with it."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": [], "For RocketMQ": [], "For Kafka": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                flags, text = record
+                owner = next((broker for broker in ("RocketMQ", "Kafka") if text.startswith(broker)), None)
+                title = "Options" if owner is None else f"For {owner}"
+                shown = text.removeprefix(f"{owner}: ")
+                sections[title].append((flags, shown[:1].upper() + shown[1:]))
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """A path that begins with - is taken for options: the error says how to write it."""
         words = list(args)  # the parser empties the other list

@@ -98,6 +98,19 @@ def test_help_says_what_how_and_the_exit_codes(name: str) -> None:
     assert "xit code" in text or name in {"info", "dump", "hash"}
 
 
+def test_options_for_one_broker_are_under_its_name() -> None:
+    text = command("query").get_help(click.Context(command("query"), info_name="query"))
+    everywhere, rest = text.split("For RocketMQ:\n")
+    rocketmq, kafka = rest.split("For Kafka:\n")
+    for words, options in (
+        (everywhere, ("--kind", "--json")),
+        (rocketmq, ("--topic", "--index-num")),
+        (kafka, ("--offset",)),
+    ):
+        assert all(f"  {option} " in words for option in options), words
+    assert "RocketMQ: " not in text.replace("likewise. RocketMQ: ", "").partition("Options:")[2]
+
+
 @for_each(COMMANDS)
 def test_the_options_of_the_contract_exist(name: str) -> None:
     known = flags(name)
