@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +19,7 @@ from tests.support.random_filters import Filter, random_filter
 
 duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
-pytest.importorskip("pyarrow")
+pc = pytest.importorskip("pyarrow.compute")
 
 FILTERS = 8  # of each table
 
@@ -84,6 +86,32 @@ def test_a_partitions_tables(name: str, tmp_path: Path) -> None:
     for table in mqindex.tables(partition):
         given = {"cache": tmp_path / "zones"} if table == "records" else {}
         compare(mqindex.dataset(partition, table, **given), f"{name} {table}")
+
+
+@pytest.mark.parametrize("broker", ["rocketmq", "kafka"])
+def test_lost_indexes_and_damaged_zone_maps_change_no_answer(broker: str, tmp_path: Path) -> None:
+    zones = tmp_path / "zones"
+    if broker == "rocketmq":
+        home = case("clock-back-493").unpack(tmp_path)
+        lost = [home / "index", home / "consumequeue"]
+    else:
+        home = PartitionCase("410-backwards").closed(tmp_path)
+        lost = [*home.glob("*index")]
+    asked = mqindex.dataset(home, cache=zones)
+    whole = asked.to_table()
+    time = "store_timestamp" if broker == "rocketmq" else "timestamp"
+    since = pc.field(time) >= dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
+    assert asked.count_rows(filter=since) == len(whole)  # which leaves zone maps
+    for each in lost:
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    kept = [path for path in zones.rglob("*") if path.is_file()]
+    assert kept
+    for path in kept:
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2] + bytes(len(data) - len(data) // 2))
+    asked = mqindex.dataset(home, cache=zones)
+    compare(asked, broker)
+    assert asked.to_table().equals(whole)
 
 
 def compare(table: Any, seed: str) -> None:
