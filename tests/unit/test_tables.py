@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mqindex
+from mqindex import rocketmq
 from mqindex.columns.columns import BinaryColumn, Columns, HeadersColumn, MapColumn, StringColumn
 
 
@@ -88,3 +91,26 @@ def test_hits_too() -> None:
     hits = mqindex.Hits(np.array([7, 8, 9]), np.array([0, 2, 2, 3]))
     assert hits.to_arrow().to_pylist() == hits.to_polars().to_list() == [[7, 8], [], [9]]
     assert [found.tolist() for found in hits.to_pandas()] == [[7, 8], [], [9]]
+
+
+def test_a_topic_between_two_times_with_bodies_as_json_takes_three_lines(tmp_path: Path) -> None:
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    start = datetime(2026, 11, 21, 8, tzinfo=UTC)
+    config = {"maxHashSlotNum": 100, "maxIndexNum": 400, "mappedFileSizeCommitLog": 1 << 20}
+    with rocketmq.MessageStore.open(tmp_path / "store", writable=True, config=config) as store:
+        for hour in range(4):
+            for topic in ("Orders", "Other"):
+                store.put_message(
+                    rocketmq.NewMessage(
+                        topic, b'{"id": %d}' % hour, store_timestamp=round((start.timestamp() + 3600 * hour) * 1000)
+                    )
+                )
+    begin, end = start + timedelta(hours=1), start + timedelta(hours=3)
+
+    in_time = (pl.col("topic") == "Orders") & pl.col("store_timestamp").is_between(begin, end, closed="left")
+    found = mqindex.dataset(tmp_path / "store", cache=False).lazy().filter(in_time).select("store_timestamp", "body")
+    frame = found.with_columns(pl.col("body").cast(pl.String).str.json_decode(pl.Struct({"id": pl.Int64}))).collect()
+
+    assert frame["body"].to_list() == [{"id": 1}, {"id": 2}]
+    assert frame["store_timestamp"].to_list() == [begin, begin + timedelta(hours=1)]
