@@ -208,7 +208,7 @@ def test_other_schemes_are_refused_by_name(url: str) -> None:
 )
 def test_unknown_options_are_refused(source: Any, option: str, meant: str, store: Path) -> None:
     """They were ignored. Spark hands names over in lower case."""
-    known = ", ".join((*source.OPTIONS, "storageOptions"))
+    known = ", ".join((*source.OPTIONS, "columns", "storageOptions"))
     with pytest.raises(ValueError) as caught:
         source({"path": str(store), option: "1"})
     assert str(caught.value) == f"{option}: {source.name()} has no such option: expected {known}{meant}"

@@ -34,6 +34,7 @@ from mqindex.spark.sources.commitlog_ranges import (
     tell,
 )
 from mqindex.spark.sources.reading import arrow_schema, record_batches
+from mqindex.spark.sources.sentence_first import sentence_first
 from mqindex.spark.store_paths import log_directories
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         self.tail = LogTail(self.directories)
         self.available: int | None = None
 
+    @sentence_first()
     def initialOffset(self) -> _Offset:
         """Where a new query begins."""
         with CommitLog.open(self.directories) as log:
@@ -81,6 +83,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
             tell(log, fail=False)
         return _offset(max(self.start, begin_of(*plain_log_files(self.directories))))
 
+    @sentence_first()
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the log's end: from now on it does not grow."""
         self.available = self._end()
@@ -93,6 +96,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
             return ReadMaxBytes(self.max_bytes)
         return ReadAllAvailable() if self.max_messages is None else ReadMaxRows(self.max_messages)
 
+    @sentence_first()
     def latestOffset(self, *asked: Any) -> _Offset:
         """Where the next micro-batch ends. Since 4.2 Spark passes where it starts, and whether limits hold."""
         end = self._end() if self.available is None else self.available
@@ -109,6 +113,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         """What the query's progress shows as available."""
         return _offset(self._end())
 
+    @sentence_first()
     def partitions(self, start: _Offset, end: _Offset) -> Sequence[InputPartition]:
         """The ranges of a micro-batch."""
         first, stop = start["phy_offset"], end["phy_offset"]
@@ -123,7 +128,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         """The messages of a range."""
         if type(partition) is InputPartition:  # Spark makes one partition of no partition
             return
-        with opened_log(partition) as log:
+        with sentence_first(), opened_log(partition) as log:
             if not holds(log, partition):
                 self._lose("a file that the stream reads is gone", f"phy offset {partition.start}", log.min_phy_offset)
             tables = messages(
@@ -170,14 +175,17 @@ class RefusedStreamReader(DataSourceStreamReader):
     def __init__(self, error: Exception) -> None:
         self.error = error
 
+    @sentence_first()
     def initialOffset(self) -> _Offset:
         """Raises the error."""
         raise self.error
 
+    @sentence_first()
     def latestOffset(self, *asked: Any) -> _Offset:
         """Likewise, for a query that goes on from a checkpoint."""
         raise self.error
 
+    @sentence_first()
     def partitions(self, start: _Offset, end: _Offset) -> Sequence[InputPartition]:
         """Likewise."""
         raise self.error

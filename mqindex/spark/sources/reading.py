@@ -19,6 +19,7 @@ from mqindex.files.paths import real_path
 from mqindex.files.places.place import Place
 from mqindex.spark.options import COLUMNS, STORAGE_OPTIONS, SourceOptions
 from mqindex.spark.parcels import parcels_of
+from mqindex.spark.sources.sentence_first import sentence_first
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -42,7 +43,8 @@ class FileSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        SourceOptions(options).require((*self.OPTIONS, COLUMNS, STORAGE_OPTIONS), self.name())
+        with sentence_first():
+            SourceOptions(options).require((*self.OPTIONS, COLUMNS, STORAGE_OPTIONS), self.name())
 
     @classmethod
     def name(cls) -> str:
@@ -53,6 +55,7 @@ class FileSource(DataSource):
         """The columns of a `load()` without a schema, and those that a schema may also name."""
         return self.COLUMNS, self.MORE_COLUMNS
 
+    @sentence_first()
     def schema(self) -> str:
         """See `DataSource.schema`."""
         default, more = self.columns()
@@ -69,6 +72,7 @@ class FileSource(DataSource):
             raise ValueError(f"{COLUMNS}: expected none beside a schema, got {', '.join(chosen)}")
         return known
 
+    @sentence_first()
     def reader(self, schema: StructType) -> DataSourceReader:
         """See `DataSource.reader`."""
         return self.READER(self.options, schema, self.known(schema))
@@ -83,6 +87,7 @@ class RangeReader(DataSourceReader):
         self.schema = arrow_schema(schema, columns)
         self.parcels = parcels_of(self.paths)
 
+    @sentence_first()
     def partitions(self) -> list[Any]:
         """See `DataSourceReader.partitions`."""
         elsewhere = any(isinstance(path, Place) for path in self.paths)
@@ -90,10 +95,11 @@ class RangeReader(DataSourceReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """See `DataSourceReader.read`."""
-        if isinstance(partition, Packed):
-            partition = self.parcels.unpack(partition.data)
-        if type(partition) is not InputPartition:  # Spark makes one partition of no partition
-            yield from record_batches(self.tables(partition), self.schema)
+        with sentence_first():
+            if isinstance(partition, Packed):
+                partition = self.parcels.unpack(partition.data)
+            if type(partition) is not InputPartition:  # Spark makes one partition of no partition
+                yield from record_batches(self.tables(partition), self.schema)
 
     def once(self, ranges: Iterable[Any]) -> Iterator[Any]:
         """The ranges, each with `path` and `start`; a `ValueError` where two of the given paths lead to one of them."""

@@ -39,8 +39,8 @@ def register(spark: SparkSession) -> None:
 
     A path may be a URL; `storageOptions`, a JSON object, are its `storage_options`. Only a log of this machine is a
     stream. Errors are: a path of something else, two paths that lead to one file, a commit log without messages where
-    the index or queues have entries for some, and an option that a source does not have. Another part of a store that
-    is empty has no rows.
+    the index or queues have entries for some, and an option that a source does not have; Spark's error has the
+    sentence before the traceback. Another part of a store that is empty has no rows.
 
     Options limit what is read; a filter of a query, which Spark applies to the rows, never does. There is no option
     `filterPushdown`: PySpark keeps a pushed filter for later queries of the same DataFrame, which would lack rows.

@@ -34,6 +34,7 @@ from mqindex.spark.sources.commitlog_ranges import (
 )
 from mqindex.spark.sources.commitlog_stream import LogStreamReader, RefusedStreamReader
 from mqindex.spark.sources.reading import MAX_OFFSET, FileSource, RangeReader
+from mqindex.spark.sources.sentence_first import sentence_first
 from mqindex.spark.store_paths import log_directories
 
 if TYPE_CHECKING:
@@ -120,8 +121,9 @@ class CommitLogSource(FileSource):
     READER = _LogReader
 
     def __init__(self, options: dict[str, str]) -> None:
-        if "filterPushdown" in SourceOptions(options):
-            raise ValueError(_NO_PUSH_DOWN)
+        with sentence_first():
+            if "filterPushdown" in SourceOptions(options):
+                raise ValueError(_NO_PUSH_DOWN)
         super().__init__(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
