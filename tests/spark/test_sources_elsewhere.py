@@ -79,8 +79,10 @@ def test_options_are_said_in_no_error(tmp_path: Path) -> None:
     for wrong in (f'["{SECRET}"]', f'{{"key": "{SECRET}"', SECRET):
         with pytest.raises(ValueError, match=r"^storageOptions: expected a JSON object") as refused:
             rows(sources.CommitLogSource, url, storageOptions=wrong)
-        assert SECRET not in str(refused.value)
-        assert refused.value.__context__ is None
+        met: BaseException | None = refused.value
+        while met is not None:  # that of the JSON parser would hold what it was given
+            assert SECRET not in str((met, vars(met))) and not hasattr(met, "doc")
+            met = met.__context__
 
 
 def test_a_log_elsewhere_is_not_followed(tmp_path: Path) -> None:
