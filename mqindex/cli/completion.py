@@ -70,7 +70,7 @@ class Completed(click.Command):
         """Options for files of one broker are under its name: their words begin with it."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": [], "For RocketMQ": [], "For Kafka": []}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 flags, text = record
                 owner = next((broker for broker in ("RocketMQ", "Kafka") if text.startswith(broker)), None)

@@ -108,6 +108,7 @@ def test_options_for_one_broker_are_under_its_name() -> None:
         (kafka, ("--offset",)),
     ):
         assert all(f"  {option} " in words for option in options), words
+    assert "  PATH" not in everywhere.partition("Options:")[2]
     assert "RocketMQ: " not in text.replace("likewise. RocketMQ: ", "").partition("Options:")[2]
 
 

@@ -38,8 +38,9 @@ def command(
 
     NAME alone is the messages of a store or the records of a log dir, a partition or a segment. Their other tables are
     NAME.units, NAME.index_entries, NAME.consumer_offsets, NAME.files; NAME.batches, NAME.offset_index, NAME.time_index,
-    NAME.transactions, NAME.producers, NAME.segments. A PATH may be a URL. What a query asks of topic, queue, partition,
-    time, offset and key decides what is read. Exit code 1: there is no row.
+    NAME.transactions, NAME.producers, NAME.segments, and of what brokers keep for themselves NAME.commits,
+    NAME.transaction_states, NAME.metadata, NAME.markers. A PATH may be a URL. What a query asks of topic, queue,
+    partition, time, offset and key decides what is read. Exit code 1: there is no row.
     """
     form = form_of(form, out, as_json)
     paths = dict(map(_pair, named))
