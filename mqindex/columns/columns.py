@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Self, TypeAlias, overload
+from typing import Any, ClassVar, Self, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -162,7 +162,59 @@ class BinaryColumn(StringColumn):
         return True  # nothing is ever replaced
 
 
-class HeadersColumn(Ragged):  # no Sequence: polars would require each pair to have values of one type
+class _PairsColumn(Ragged):  # no Sequence: polars would require each pair to have values of one type
+    """Rows of pairs: their keys, their values, and where each row begins."""
+
+    __slots__ = ("keys", "values")
+
+    _pair: ClassVar[str]  # as `repr` calls one
+    _entry: ClassVar[str]  # as Arrow does
+
+    def __init__(self, offsets: npt.NDArray[np.int64], keys: StringColumn, values: StringColumn) -> None:
+        super().__init__(offsets)
+        self.keys = keys
+        self.values = values
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            _, items, offsets = self._rows(i)
+            return type(self)(offsets, self.keys[items], self.values[items])
+        i = self._number(i)
+        return self[i : i + 1].to_pylist()[0]
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """The rows with these numbers, in this order, copied."""
+        items, offsets = self._items_of(rows)
+        return type(self)(offsets, self.keys.take(items), self.values.take(items))
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """The rows of several columns."""
+        keys, values = [part.keys for part in parts], [part.values for part in parts]
+        return cls(joined_offsets(parts), type(keys[0]).concat(keys), type(values[0]).concat(values))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.to_pylist())
+
+    def to_pylist(self) -> list[Any]:
+        """Every row."""
+        raise NotImplementedError
+
+    def _pairs(self) -> Iterator[list[tuple[str, Any]]]:
+        """The pairs of every row."""
+        keys = (key or "" for key in self.keys.to_pylist())
+        pairs: list[tuple[str, Any]] = list(zip(keys, self.values.to_pylist(), strict=True))
+        return (pairs[start:stop] for start, stop in pairwise(self.offsets.tolist()))
+
+    def _entries(self) -> Node:
+        children = (self.keys._node("key"), self.values._node("value"))
+        return ("+s", self._entry, len(self.keys), 0, (None,), children)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({plural(len(self), 'row')}, {plural(len(self.keys), self._pair)})"
+
+
+class HeadersColumn(_PairsColumn):
     """A column of headers: for each row a list of (key, value), Arrow type list of structs.
 
     Attributes
@@ -178,53 +230,20 @@ class HeadersColumn(Ragged):  # no Sequence: polars would require each pair to h
     [[('a', b'1'), ('b', None)], []]
     """
 
-    __slots__ = ("keys", "values")
+    __slots__ = ()
 
-    _row = "headers"
-
-    def __init__(self, offsets: npt.NDArray[np.int64], keys: StringColumn, values: BinaryColumn) -> None:
-        super().__init__(offsets)
-        self.keys = keys
-        self.values = values
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            _, items, offsets = self._rows(i)
-            return HeadersColumn(offsets, self.keys[items], self.values[items])
-        i = self._number(i)
-        return self[i : i + 1].to_pylist()[0]
-
-    def take(self, rows: npt.NDArray[np.int64]) -> HeadersColumn:
-        """The rows with these numbers, in this order, copied."""
-        items, offsets = self._items_of(rows)
-        return HeadersColumn(offsets, self.keys.take(items), self.values.take(items))
-
-    @classmethod
-    def concat(cls, parts: Sequence[HeadersColumn]) -> HeadersColumn:
-        """The rows of several columns."""
-        keys, values = [part.keys for part in parts], [part.values for part in parts]
-        return cls(joined_offsets(parts), StringColumn.concat(keys), BinaryColumn.concat(values))
-
-    def __iter__(self) -> Iterator[list[tuple[str, bytes | None]]]:
-        return iter(self.to_pylist())
+    _row, _pair, _entry = "headers", "header", "item"
 
     def to_pylist(self) -> list[list[tuple[str, bytes | None]]]:
         """The headers of every row."""
-        pairs = [(key or "", value) for key, value in zip(self.keys.to_pylist(), self.values.to_pylist(), strict=True)]
-        return [pairs[start:stop] for start, stop in pairwise(self.offsets.tolist())]
+        return list(self._pairs())
 
     def _node(self, name: str) -> Node:
         large, offsets = self._arrow_offsets(len(self.keys))
-        pair: Node = (
-            "+s", "item", len(self.keys), 0, (None,), (self.keys._node("key"), self.values._node("value")),
-        )  # fmt: skip
-        return ("+L" if large else "+l", name, len(self), 0, (None, offsets), (pair,))
-
-    def __repr__(self) -> str:
-        return f"HeadersColumn({plural(len(self), 'row')}, {plural(len(self.keys), 'header')})"
+        return ("+L" if large else "+l", name, len(self), 0, (None, offsets), (self._entries(),))
 
 
-class MapColumn(Ragged):
+class MapColumn(_PairsColumn):
     """A column of maps from text to text: for each row a dict, Arrow type map.
 
     Attributes
@@ -240,51 +259,18 @@ class MapColumn(Ragged):
     [{'a': '1', 'b': '2'}, {}]
     """
 
-    __slots__ = ("keys", "values")
+    __slots__ = ()
 
-    _row = "map"
-
-    def __init__(self, offsets: npt.NDArray[np.int64], keys: StringColumn, values: StringColumn) -> None:
-        super().__init__(offsets)
-        self.keys = keys
-        self.values = values
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            _, items, offsets = self._rows(i)
-            return MapColumn(offsets, self.keys[items], self.values[items])
-        i = self._number(i)
-        return self[i : i + 1].to_pylist()[0]
-
-    def take(self, rows: npt.NDArray[np.int64]) -> MapColumn:
-        """The rows with these numbers, in this order, copied."""
-        items, offsets = self._items_of(rows)
-        return MapColumn(offsets, self.keys.take(items), self.values.take(items))
-
-    @classmethod
-    def concat(cls, parts: Sequence[MapColumn]) -> MapColumn:
-        """The rows of several columns."""
-        keys, values = [part.keys for part in parts], [part.values for part in parts]
-        return cls(joined_offsets(parts), StringColumn.concat(keys), StringColumn.concat(values))
-
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        return iter(self.to_pylist())
+    _row, _pair, _entry = "map", "pair", "entries"
 
     def to_pylist(self) -> list[dict[str, str]]:
         """The map of every row."""
-        pairs = [(key or "", value or "") for key, value in zip(self.keys, self.values, strict=True)]
-        return [dict(pairs[start:stop]) for start, stop in pairwise(self.offsets.tolist())]
+        return [dict(pairs) for pairs in self._pairs()]
 
     def _node(self, name: str) -> Node:
         if len(self.keys) >= 2**31:
             raise CapacityError("a map column has more pairs than Arrow's maps can have", expected=2**31 - 1)
-        pair: Node = (
-            "+s", "entries", len(self.keys), 0, (None,), (self.keys._node("key"), self.values._node("value")),
-        )  # fmt: skip
-        return ("+m", name, len(self), 0, (None, self.offsets.astype(np.int32)), (pair,))
-
-    def __repr__(self) -> str:
-        return f"MapColumn({plural(len(self), 'row')}, {plural(len(self.keys), 'pair')})"
+        return ("+m", name, len(self), 0, (None, self.offsets.astype(np.int32)), (self._entries(),))
 
 
 class Columns(Mapping[str, Any]):
