@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -41,26 +42,62 @@ def rows_where(scan: Scanned, where: str, columns: list[str] | None, limit: int 
         import pyarrow as pa
     schema = pa.table(scan.empty()).schema
     batches = (batch for columns in scan for batch in pa.table(columns).cast(schema).to_batches())
-    try:
-        with duckdb.connect() as connection:
-            rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches)).filter(where)
-            if columns is not None:
-                rows = rows.select(*columns)
-            yield from arrow_rows(rows if limit is None else rows.limit(limit))
-    except duckdb.Error as error:
-        raise Trouble(f"--where {where}: {sentence_of(error)}") from None
+    with engine_errors(f"--where {where}"), duckdb.connect() as connection:
+        rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches)).filter(where)
+        if columns is not None:
+            rows = rows.select(*columns)
+        yield from arrow_rows(rows if limit is None else rows.limit(limit))
 
 
 def arrow_rows(relation: Any) -> Iterator[ArrowRows]:
     """The rows of a relation of DuckDB, an empty batch first."""
     import pyarrow as pa
 
+    if relation is None:
+        raise Trouble("the query has no answer: expected a statement with rows, as SELECT ...")
     reader = relation.to_arrow_reader(_ROWS)
-    yield ArrowRows(reader.schema.empty_table())
+    names = _each_once(reader.schema.names)
+    yield ArrowRows(reader.schema.empty_table().rename_columns(names))
     for batch in reader:
-        yield ArrowRows(pa.Table.from_batches([batch]))
+        yield ArrowRows(pa.Table.from_batches([batch]).rename_columns(names))
 
 
-def sentence_of(error: Exception) -> str:
-    """What DuckDB says, in one line and without the picture of the query."""
-    return str(error).partition("\n")[0]
+def _each_once(names: list[str]) -> list[str]:
+    """Names of columns; one that was there has a number after it.
+
+    >>> _each_once(["a", "b", "a", "a_1"])
+    ['a', 'b', 'a_1', 'a_1_1']
+    """
+    found: list[str] = []
+    for name in names:
+        free, number = name, 0
+        while free in found:
+            number += 1
+            free = f"{name}_{number}"
+        found.append(free)
+    return found
+
+
+@contextlib.contextmanager
+def engine_errors(asked: str) -> Iterator[None]:
+    """What DuckDB raises, as one sentence; a signal that reached it, or what reads for it, as an interrupt."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, RuntimeError) as error:
+        lines = str(error).strip().splitlines() or [""]
+        if lines[-1] == "KeyboardInterrupt" or "Query interrupted" in lines[0]:
+            raise KeyboardInterrupt from None
+        if not isinstance(error, duckdb.Error):
+            raise
+        raise Trouble(f"{asked}: {_sentence(lines)}") from None
+
+
+def _sentence(lines: list[str]) -> str:
+    """Without the picture of the query; of an error in what reads for DuckDB, that one's."""
+    if "Python exception" in lines[0]:
+        return next((line.partition(": ")[2] or line for line in lines[1:] if line[:1].isalpha()), lines[-1])
+    if "Could not convert Timestamp" in lines[0]:
+        return f"{lines[0]}: a time is beyond what DuckDB has (year 294246); expected a query of other times or columns"
+    return lines[0]

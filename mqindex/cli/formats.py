@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -25,6 +26,7 @@ _WIDEST_TEXT = 40
 _WIDEST_VALUE = 60  # of bytes and maps in a table for people
 _OFFSET = 13
 _OWN = "_base64"
+_MS_OF: Final = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}  # times, divided by
 
 
 def _lists(batch: Columns) -> Iterator[tuple[str, list[Any]]]:
@@ -44,9 +46,13 @@ def _values(column: Any) -> list[Any]:
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     if kind == "M":
         return [None if at == -(2**63) else at for at in column.astype("M8[ms]").astype("i8").tolist()]
-    values: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
-    if str(getattr(column, "type", "")).startswith("timestamp"):
-        return [None if value is None else round(value.timestamp() * 1000) for value in values]
+    if str(getattr(column, "type", "")).startswith("timestamp"):  # of years that Python has not, too
+        many, of = _MS_OF[column.type.unit]
+        return [None if at is None else at * many // of for at in column.cast("int64").to_pylist()]
+    try:
+        values: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+    except OverflowError:
+        raise Trouble("a date is not of the years 1 to 9999: expected CAST(... AS VARCHAR) in the query") from None
     return values
 
 
@@ -82,6 +88,8 @@ def _plain(value: Any) -> Any:
         return dict(pairs)
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):  # JSON has no such number
+        return str(value)
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 

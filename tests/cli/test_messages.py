@@ -155,3 +155,21 @@ def test_arrow_on_standard_output(lost: Store) -> None:
     done = process("messages", lost.root, "--topic", "LostTopic", "--format", "arrow")
     assert (done.returncode, done.stderr) == (0, b"")
     assert pa.ipc.open_stream(done.stdout).read_all()["phy_offset"].to_pylist() == offsets(lost.root, topic="LostTopic")
+
+
+def test_a_cache_is_not_among_a_brokers_files(shell: Shell, lost: Store) -> None:
+    before = lost.contents
+    for place in (lost.root / "commitlog", lost.root / "index"):
+        done = shell("messages", lost.root, "--topic", "LostTopic", "--cache", place)
+        assert done.status == 2 and "expected a place outside" in done.err
+    assert lost.contents == before
+
+
+def test_a_topic_without_a_name_is_not_every_topic(shell: Shell, tmp_path: Path) -> None:
+    done = shell("messages", PartitionCase("410-txn").closed(tmp_path), "--topic", "")
+    assert (done.status, done.out) == (2, "")
+
+
+def test_a_period_that_ends_before_it_begins_is_said(shell: Shell, lost: Store) -> None:
+    done = shell("messages", lost.root, "--begin", "2024-01-01", "--end", "2023-01-01")
+    assert done.status == 1 and "--begin is after --end" in done.err

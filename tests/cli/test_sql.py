@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mqindex import kafka, rocketmq
+from mqindex.errors import TruncatedFileError
 from tests.cli.conftest import Shell, Store
 from tests.support.golden_kafka import PartitionCase
 
@@ -56,6 +58,8 @@ def test_no_row_is_exit_code_1(shell: Shell, lost: Store) -> None:
     [
         (["SELEC 1"], "Parser Error: syntax error"),
         (["SELECT * FROM nosuch"], "Table with name nosuch does not exist"),
+        ([""], "expected a statement with rows"),
+        (["SELECT DATE '200000-01-01'"], "expected CAST"),
         (["SELECT 1", "store"], "expected NAME=PATH"),
         (["SELECT 1", "a-b=x"], "expected NAME=PATH"),
         (["SELECT 1", "s=/no/such/path"], "no such file or directory: /no/such/path"),
@@ -65,3 +69,24 @@ def test_what_is_wrong_is_one_sentence(shell: Shell, arguments: list[str], words
     done = shell("sql", *arguments)
     assert (done.status, done.out) == (2, "") and words in done.err
     assert "Traceback" not in done.err and done.err.count("\n") <= 1
+
+
+def test_columns_of_one_name_have_numbers(shell: Shell) -> None:
+    assert shell("sql", "SELECT 1 AS a, 2 AS a", "--format", "csv").out == "a,a_1\n1,2\n"
+
+
+def test_times_of_any_year_and_numbers_that_json_has_not(shell: Shell) -> None:
+    (row,) = shell("sql", "SELECT TIMESTAMP '290000-01-01' AS t, 'nan'::DOUBLE AS n", "--json").json
+    assert row["t"] > 9_000_000_000_000_000 and row["n"] == "nan"
+
+
+def test_an_error_while_rows_are_read_is_that_errors_sentence(
+    shell: Shell, lost: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*given: Any, **options: Any) -> Any:
+        raise TruncatedFileError("the file shrank", path="/x", expected="6 bytes", got=5)
+
+    monkeypatch.setattr("mqindex.rocketmq.scanning.matches.scan_parts", fails)
+    done = shell("sql", "SELECT body FROM s", f"s={lost.root}")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert done.err.endswith("the file shrank: /x: expected 6 bytes, got 5\n")

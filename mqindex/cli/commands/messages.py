@@ -17,6 +17,7 @@ from mqindex.cli.keys import key_batches
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, out_file_option, path_options, subcommand, time_option
 from mqindex.cli.output_file import ENDINGS, written_to
+from mqindex.cli.places import require_outside
 from mqindex.cli.trouble import say
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ def command(
     if columns is None and form == "table" and not decode:
         columns = list(broker.shown())
     wanted = None if not keys else tuple(chain.from_iterable(key_batches(keys, what=("key", "--key KEY"))))
+    if cache is not None and cache != "none":
+        require_outside(cache, path)
+    if begin is not None and end is not None and begin > end:
+        say("--begin is after --end: nothing is between them")
     selection = Selection(
         topic, queue_ids, partitions, begin, end, wanted, tags, offset, isolation, columns if where is None else None,
         False if cache == "none" else cache, decode,

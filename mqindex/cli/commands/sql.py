@@ -45,16 +45,13 @@ def command(
     form = form_of(form, out, as_json)
     paths = dict(map(_pair, named))
     with needing("`mqindex sql` needs DuckDB: pip install 'mqindex[sql]'", "duckdb", "pyarrow"):
-        import duckdb
-    from mqindex.cli.arrow_rows import arrow_rows, sentence_of
+        import duckdb  # noqa: F401  # it is there
+    from mqindex.cli.arrow_rows import arrow_rows, engine_errors
     from mqindex.tables import sql
 
     counted = _Counted()
-    try:
-        with written_to(out, *paths.values(), force=force):
-            FORMATS[FORMS[form]](counted.of(arrow_rows(sql(query, **paths))), "sql")
-    except duckdb.Error as error:
-        raise Trouble(f"{query!r:.200}: {sentence_of(error)}") from None
+    with written_to(out, *paths.values(), force=force), engine_errors(f"{query!r:.200}"):
+        FORMATS[FORMS[form]](counted.of(arrow_rows(sql(query, **paths))), "sql")
     return 0 if counted.rows else 1
 
 

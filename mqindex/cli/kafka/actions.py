@@ -78,7 +78,7 @@ def _records(path: str, selection: Selection, options: BrokerOptions) -> Scan:
 
     if selection.queue_ids or selection.tags is not None:
         raise Trouble("--queue-id and --tag are for RocketMQ: expected --topic or --partition")
-    partitions = [*selection.partitions, *([selection.topic] if selection.topic else [])]
+    partitions = [*selection.partitions, *([] if selection.topic is None else [selection.topic])]
     return scan(
         path, partitions=partitions or None, begin=selection.begin, end=selection.end, start_offset=selection.offset,
         keys=selection.keys, isolation_level=selection.isolation, columns=selection.columns, cache=selection.cache,
