@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from mqindex._needs import needing
@@ -43,6 +45,7 @@ def rows_where(scan: Scanned, where: str, columns: list[str] | None, limit: int 
     schema = pa.table(scan.empty()).schema
     batches = (batch for columns in scan for batch in pa.table(columns).cast(schema).to_batches())
     with engine_errors(f"--where {where}"), duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")  # it is written to stdout, among the rows
         rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches)).filter(where)
         if columns is not None:
             rows = rows.select(*columns)
@@ -60,6 +63,30 @@ def arrow_rows(relation: Any) -> Iterator[ArrowRows]:
     yield ArrowRows(reader.schema.empty_table().rename_columns(names))
     for batch in reader:
         yield ArrowRows(pa.Table.from_batches([batch]).rename_columns(names))
+
+
+def interruptible(batches: Iterator[ArrowRows]) -> Iterator[ArrowRows]:
+    """The same, made in a thread of its own: a call into DuckDB takes no signal until it ends, a wait for it does."""
+    asked: SimpleQueue[None] = SimpleQueue()
+    answers: SimpleQueue[tuple[ArrowRows | None, BaseException | None]] = SimpleQueue()
+
+    def make() -> None:
+        while True:
+            asked.get()
+            try:
+                answers.put((next(batches, None), None))
+            except BaseException as error:
+                answers.put((None, error))
+
+    Thread(target=make, daemon=True).start()
+    while True:
+        asked.put(None)
+        batch, error = answers.get()
+        if error is not None:
+            raise error
+        if batch is None:
+            return
+        yield batch
 
 
 def _each_once(names: list[str]) -> list[str]:

@@ -15,6 +15,7 @@ def relation_of(query: str, sources: Mapping[str, Any]) -> Any:
     """The answer of a query, as a DuckDB relation with a database of its own."""
     database = duckdb.connect()
     database.execute("SET TimeZone = 'UTC'")
+    database.execute("SET enable_progress_bar = false")  # it is written to stdout, among the rows
     database.execute("SET python_enable_replacements = false")  # else a variable of ours would be a table
     for name, source in sources.items():
         if isinstance(source, (str, os.PathLike)):

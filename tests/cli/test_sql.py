@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +93,21 @@ def test_an_error_while_rows_are_read_is_that_errors_sentence(
     done = shell("sql", "SELECT body FROM s", f"s={lost.root}")
     assert (done.status, done.err.count("\n")) == (2, 1)
     assert done.err.endswith("the file shrank: /x: expected 6 bytes, got 5\n")
+
+
+ASKED = "SELECT count(*) FROM range(100000000000) t(x) WHERE sqrt(x) < 0"
+INTERRUPTED = f"""
+import os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
+from mqindex.cli import main
+sys.argv[1:] = ["sql", {ASKED!r}]
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_ends_a_query_that_duckdb_is_busy_with() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        -signal.SIGINT, b"", b"mqindex: interrupted; nothing was changed\n",
+    )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import click
@@ -46,12 +46,15 @@ def command(
     paths = dict(map(_pair, named))
     with needing("`mqindex sql` needs DuckDB: pip install 'mqindex[sql]'", "duckdb", "pyarrow"):
         import duckdb  # noqa: F401  # it is there
-    from mqindex.cli.arrow_rows import arrow_rows, engine_errors
+    from mqindex.cli.arrow_rows import ArrowRows, arrow_rows, engine_errors, interruptible
     from mqindex.tables import sql
+
+    def answer() -> Iterator[ArrowRows]:
+        yield from arrow_rows(sql(query, **paths))
 
     counted = _Counted()
     with written_to(out, *paths.values(), force=force), engine_errors(f"{query!r:.200}"):
-        FORMATS[FORMS[form]](counted.of(arrow_rows(sql(query, **paths))), "sql")
+        FORMATS[FORMS[form]](counted.of(interruptible(answer())), "sql")
     return 0 if counted.rows else 1
 
 
@@ -60,7 +63,7 @@ class _Counted:
 
     rows = 0
 
-    def of(self, batches: Iterator[Columns]) -> Iterator[Columns]:
+    def of(self, batches: Iterable[Columns]) -> Iterator[Columns]:
         for batch in batches:
             self.rows += rows_of(batch)
             yield batch
