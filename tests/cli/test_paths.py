@@ -63,7 +63,7 @@ def test_a_store_is_found_from_far_below(shell: Shell, basic: Store, name: str) 
     ("command", "first"),
     [
         ("info", "a store's root directory, a Kafka log dir"),
-        ("dump", "an index file, a Kafka partition's directory"),
+        ("dump", "an index file, a Kafka log dir"),
     ],
 )
 def test_many_kinds_are_not_one_sentence(shell: Shell, stranger: Path, command: str, first: str) -> None:

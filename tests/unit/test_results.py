@@ -118,7 +118,7 @@ def test_bytes_that_are_no_utf8_reach_arrow_replaced(data: bytes) -> None:
 def test_columns_are_a_mapping() -> None:
     batch = Columns({"a": np.arange(5), "b": strings(TEXTS)})
     assert dict(batch).keys() == {"a", "b"}
-    assert len(batch) == 2 and batch.num_rows == 5 and "a" in batch
+    assert len(batch) == batch.num_rows == 5 and list(batch) == ["a", "b"] and "a" in batch
     assert Columns({}).num_rows == 0 and Columns({}, 7).num_rows == 7
     with pytest.raises(ValueError, match="rows"):
         Columns({"a": np.arange(5), "b": np.arange(4)})
