@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from mqindex._needs import needing
 from mqindex.cli.output import json_line
@@ -244,15 +244,49 @@ def _parquet(batches: Iterator[Columns], command: str) -> None:
     pa = _pyarrow("parquet")
     import pyarrow.parquet as pq
 
-    writer = None
-    for batch in batches:
-        table = _arrow_table(pa, batch)
-        if writer is None:
-            writer = pq.ParquetWriter(sys.stdout.buffer, table.schema, compression="zstd")
-        if table.num_rows:
-            writer.write_table(table)
-    if writer is not None:
-        writer.close()
+    writer, sink = None, _Sink(sys.stdout.buffer)
+    try:
+        for batch in batches:
+            table = _arrow_table(pa, batch)
+            if writer is None:
+                writer = pq.ParquetWriter(sink, table.schema, compression="zstd")
+            if table.num_rows:
+                writer.write_table(table)
+        if writer is not None:
+            writer.close()
+    finally:
+        sink.end()
+
+
+class _Sink:
+    """Where a Parquet file goes, until `end`: a writer that is dropped later writes a footer, as if all were there."""
+
+    closed = False
+
+    def __init__(self, target: BinaryIO) -> None:
+        self._target: BinaryIO | None = target
+        self._at = 0
+
+    def write(self, data: Any) -> int:
+        size = len(memoryview(data).cast("B"))
+        if self._target is not None:
+            self._target.write(data)
+        self._at += size
+        return size
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        if self._target is not None:
+            self._target.flush()
+
+    def close(self) -> None:
+        """The target is another's."""
+
+    def end(self) -> None:
+        """Drop all that is still written."""
+        self._target = None
 
 
 def _pyarrow(form: str) -> Any:

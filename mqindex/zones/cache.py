@@ -24,8 +24,8 @@ Cache = str | os.PathLike[str] | bool | None
 _MAGIC: Final = b"MQZONES1"
 _HEAD: Final = struct.Struct("<8s32s32sqqqq")  # magic, version of the file, mark of its end, base, end, zones, topics
 _MOST: Final = 1 << 30  # bytes: a log file of many TiB has less
-MARK_BYTES: Final = 256
-"""Of what comes before the end: a log that goes on has them still."""
+MARK_BYTES: Final = 256 << 10
+"""Of what comes before the end: a log that goes on has them still, one that was cut and written anew has not."""
 
 
 class FileIdentity(NamedTuple):

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import os
 import signal
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mqindex import kafka, rocketmq
+from mqindex.cli.formats import FORMATS
+from mqindex.columns.columns import Columns
 from tests.cli.conftest import COMMAND, Shell, Store, process
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
@@ -173,3 +179,21 @@ def test_a_topic_without_a_name_is_not_every_topic(shell: Shell, tmp_path: Path)
 def test_a_period_that_ends_before_it_begins_is_said(shell: Shell, lost: Store) -> None:
     done = shell("messages", lost.root, "--begin", "2024-01-01", "--end", "2023-01-01")
     assert done.status == 1 and "--begin is after --end" in done.err
+
+
+def test_a_parquet_file_that_was_not_completed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer that was dropped ended the file, which then read as if it had all rows."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "half.parquet"
+
+    def batches() -> Iterator[Columns]:
+        for number in range(2):
+            yield Columns({"n": np.arange(10) + number})
+        raise KeyboardInterrupt
+
+    with open(path, "w") as file, pytest.raises(KeyboardInterrupt):
+        monkeypatch.setattr(sys, "stdout", file)
+        FORMATS["parquet"](batches(), "messages")
+    gc.collect()
+    with pytest.raises(Exception, match=r"[Pp]arquet"):
+        pq.read_table(path)
