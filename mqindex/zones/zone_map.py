@@ -96,6 +96,11 @@ class ZoneMap:
             chosen &= self.zones["first"] < stop
         return chosen
 
+    def between(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
+        """Which zones have bytes in [start, stop)."""
+        there: npt.NDArray[np.bool_] = (self.zones["stop"] > start) & (self.zones["start"] < stop)
+        return there
+
     def stretches(self, chosen: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
         """Where the chosen zones are: [start, stop) of each, neighbours as one."""
         zones = self.zones[chosen]

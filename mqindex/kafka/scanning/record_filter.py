@@ -73,7 +73,7 @@ class RecordFilter:
     def zones(self, zones: ZoneMap, start: int = 0, stop: int = 2**63 - 1) -> list[tuple[int, int]]:
         """The stretches of a segment that can hold a match in the positions [start, stop)."""
         chosen = zones.in_period(self.begin, self.end) & zones.among_offsets(self.start, self.stop)
-        return zones.stretches(chosen & (zones.zones["stop"] > start) & (zones.zones["start"] < stop))
+        return zones.stretches(chosen & zones.between(start, stop))
 
     def entries(self, of: Entries) -> npt.NDArray[np.bool_]:
         """Which batches can hold one, by what their records say."""

@@ -79,10 +79,9 @@ class MessageFilter:
 
     def stretches(self, zones: ZoneMap, start: int, stop: int) -> list[tuple[int, int]]:
         """The stretches of a file that can hold a match which begins in [start, stop); each begins at a message."""
-        chosen = zones.in_period(self.begin, self.end)
+        chosen = zones.in_period(self.begin, self.end) & zones.between(start, stop)
         if self.topics is not None:
             chosen &= zones.with_topics(self.topics.hashes)
-        chosen &= (zones.zones["stop"] > start) & (zones.zones["start"] < stop)
         return [(at, min(end, stop)) for at, end in zones.stretches(chosen)]
 
     def matching(self, batch: Columns) -> npt.NDArray[np.bool_] | None:
