@@ -172,8 +172,10 @@ def test_a_cache_is_not_among_a_brokers_files(shell: Shell, lost: Store) -> None
 
 
 def test_a_topic_without_a_name_is_not_every_topic(shell: Shell, tmp_path: Path) -> None:
-    done = shell("messages", PartitionCase("410-txn").closed(tmp_path), "--topic", "")
-    assert (done.status, done.out) == (2, "")
+    partition = PartitionCase("410-txn").closed(tmp_path)
+    for more in ([], ["--decode"]):
+        done = shell("messages", partition, "--topic", "", *more)
+        assert (done.status, done.out) == (2, ""), done.err
 
 
 def test_a_period_that_ends_before_it_begins_is_said(shell: Shell, lost: Store) -> None:

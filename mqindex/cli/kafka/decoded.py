@@ -54,7 +54,9 @@ def decoded_topic(path: str, selection: Selection) -> str:
     if selection.partitions:
         homes = [join(place, name) for name in selection.partitions]
     named = (
-        [selection.topic] if selection.topic else [each.topic if each else "" for each in map(partition_name, homes)]
+        [selection.topic]
+        if selection.topic is not None
+        else [each.topic if each else "" for each in map(partition_name, homes)]
     )
     topics = set(named)
     if len(topics) != 1 or not topics <= DECODERS.keys():
