@@ -80,8 +80,9 @@ class SegmentReader:
         begin, end, last = self._wanted.start, self._wanted.stop, _NONE_BEFORE
         for bound in [stop] if likely is None else [likely, stop]:
             for log, rows in self._parts(start, bound):
-                before = np.r_[last, rows["last_offset"][:-1]]
-                last, start = rows["last_offset"][-1], int(rows["position"][-1] + rows["size"][-1])
+                reached = _reached(rows)
+                before = np.r_[last, reached[:-1]]
+                last, start = reached[-1], int(rows["position"][-1] + rows["size"][-1])
                 chosen = np.ones(len(rows), np.bool_)
                 if begin is not None:
                     chosen &= rows["last_offset"] >= begin
@@ -124,8 +125,15 @@ class SegmentReader:
                 if before and not begun:
                     at = int(rows["position"][before - 1])
                 begun = begun or before < len(rows)
-                behind = rows[rows["last_offset"] >= end - 1] if end is not None else rows[:0]
+                behind = rows[_reached(rows) >= end - 1] if end is not None else rows[:0]
                 if len(behind) or (begun and end is None):
                     return at, int(behind["position"][0] + 1) if len(behind) else None
             walk.at = scan.end
         return at, None
+
+
+def _reached(rows: _Rows) -> npt.NDArray[np.int64]:
+    """The offset that a log has reached with each batch. One that a cleaner emptied says nothing: its offset is under
+    no checksum, and no record of it shows that it is wrong.
+    """
+    return np.where(rows["count"] != 0, rows["last_offset"], _NONE_BEFORE)
