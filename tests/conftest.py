@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,7 +37,13 @@ LEFT = pytest.StashKey[int]()  # how many tests the nightly run alone has
 # What a test records under these names is in the summary.
 SHOWN = ("shown with real brokers", "kill -9 at any time", "instructions of the kernels")
 
-settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Where a change is judged, a test gets the same random inputs each time: what fails is then the change. The nightly run
+# and everyone's own look for inputs that none has seen.
+SAME_INPUTS = bool(os.environ.get("CI")) and not NIGHTLY
+
+settings.register_profile(
+    "busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=SAME_INPUTS
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -140,7 +147,8 @@ class SeededRandom(random.Random):
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> SeededRandom:
     """A random source; its seed is in the report of a failed test and can be set in the environment."""
-    source = SeededRandom(int(os.environ.get(SEED_VARIABLE) or random.SystemRandom().getrandbits(32)))
+    chosen = crc32(request.node.name.encode()) if SAME_INPUTS else random.SystemRandom().getrandbits(32)
+    source = SeededRandom(int(os.environ.get(SEED_VARIABLE) or chosen))
     request.node.add_report_section("call", "random", repr(source))
     return source
 
