@@ -114,12 +114,22 @@ class Broker(Protocol):
         """Print the answers; returns how many were found."""
 
     def verify(
-        self, kind: str, path: str | Sequence[str], options: BrokerOptions, *, deep: bool, engine: Engine
+        self,
+        kind: str,
+        path: str | Sequence[str],
+        options: BrokerOptions,
+        *,
+        deep: bool,
+        cache: str | bool | None,
+        engine: Engine,
     ) -> Report:
         """The report of `verify`."""
 
     def report(self, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Health:
         """The health of a store, a partition or a log dir."""
+
+    def zones(self, cache: str | bool | None) -> dict[str, Any]:
+        """What the library's `verify` and `rebuild` take of `--cache`; `Trouble`: they keep no zone maps."""
 
     def keywords(self, path: str | None, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
         """The arguments of the library's `rebuild` and `repair`; `Trouble`: the command line, or PATH, does not fit."""

@@ -143,6 +143,16 @@ def _file_name(context: click.Context, option: click.Parameter, value: str | Non
     return value
 
 
+def cache_option(whose: str = "") -> Decorator:
+    """`--cache`: a directory; None: the user's own; False: none. `whose`: the broker that it is for, with a colon."""
+    return click.option(
+        "--cache",
+        metavar="DIR",
+        callback=lambda context, option, value: False if value == "none" else value,
+        help=f"{whose}{'w' if whose else 'W'}here zone maps are kept; none: nowhere.  [default: the user's cache]",
+    )
+
+
 def _kind_option(*kinds: str) -> Decorator:
     return click.option("--kind", type=click.Choice(kinds), help="What PATH is, where content and place do not say.")
 

@@ -49,6 +49,8 @@ from mqindex.rocketmq.pipeline.surveys.queue_survey import queues_elsewhere
 from mqindex.rocketmq.pipeline.unit_runs import names_of
 from mqindex.rocketmq.queue.consume_queue_ext import EXT_UNIT
 from mqindex.rocketmq.settings import LOG_FILE_SIZE
+from mqindex.rocketmq.tally.split_zones import keep_zones
+from mqindex.zones.cache import Cache, ZoneCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class _Order:
     overwrite: bool
     parts: frozenset[str]
     split_size: int
+    cache: ZoneCache
 
     @property
     def path(self) -> str:
@@ -78,6 +81,7 @@ def rebuild(
     parts: Iterable[str] | None = None,
     split_size: int = SPLIT_SIZE,
     overwrite: bool = False,
+    cache: Cache = None,
     engine: Engine | None = None,
     **given: Unpack[StoreArguments],
 ) -> RebuildReport:
@@ -99,6 +103,8 @@ def rebuild(
         the files that survive, else the broker's defaults hold. Where the broker was replaced by one of the other rule
         for TAGS, the ends of the index files show it; a time that began and ended within one file is not seen.
     split_size : bytes of log for one task, 4096 or more; the result does not depend on it.
+    cache : where zone maps of the log's files are kept for later scans, as of `scan`; False: nowhere. They come with
+        the consume queues: without these none is made.
     engine : where the stages run; None: `LocalEngine()`.
 
     Returns
@@ -140,13 +146,14 @@ def rebuild(
     place = absolute(given_path("out", out, given.get("storage_options")))
     paths, alone = several.listed(store)
     options = [store_options(path, **given) for path in paths]
+    kept = ZoneCache.of(cache, lambda: [home for one in options for home in stores.homes_of(one.root, one.commitlog)])
     if not alone:
         orders = [
-            _Order(each, join(place, name), overwrite, wanted, split_size)
+            _Order(each, join(place, name), overwrite, wanted, split_size, kept)
             for each, name in zip(options, _names(options), strict=True)
         ]
         return several.rebuild_each(engine, orders, place, _HOW)
-    return several.rebuild_one(engine, _Order(options[0], place, overwrite, wanted, split_size), _HOW)
+    return several.rebuild_one(engine, _Order(options[0], place, overwrite, wanted, split_size, kept), _HOW)
 
 
 def _names(stores: Sequence[StoreOptions]) -> list[str]:
@@ -177,6 +184,7 @@ def _carry_out(engine: Engine, order: _Order, plan: several.Plan[Survey]) -> Reb
             out=scratch,
             index="index" in wanted,
             rules=found.queues.rules if "consumequeue" in wanted else None,
+            zones=order.cache.keeps,
         )
         in_turn = build_in_turn(seeing, splits, scratch, found.geometry.value) if "index" in wanted else None
         extracted = in_turn[0] if in_turn is not None else extract(seeing, [splits])[0]
@@ -206,6 +214,7 @@ def _carry_out(engine: Engine, order: _Order, plan: several.Plan[Survey]) -> Reb
         report.out_files, report.backup = published.paths, published.backup
         report.fsync_seconds += published.fsync_seconds
     report.findings += after_end
+    keep_zones(order.cache, (run.zones for run in extracted.runs), behind=bool(after_end))
     _fill(report, extracted, built)
     _fill_queues(report, queues, order.out)
     report.findings += left_out_findings(queues.left_out, options.root)

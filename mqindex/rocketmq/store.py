@@ -17,6 +17,11 @@ _STORE_HAS = "a directory with commitlog/, consumequeue/, index/, checkpoint"
 _LOG_ELSEWHERE = "if the log is elsewhere, give commitlog= (--commitlog)"
 
 
+def homes_of(root: str, logs: Iterable[str] = ()) -> list[str]:
+    """A store's root, the directories of its log, and the parts that it may have: no cache belongs into one."""
+    return [root, *logs, *(join(root, name) for name in sorted(OWN_NAMES))]
+
+
 def places_of(root: str, logs: Iterable[str] = ()) -> list[str]:
     """Where a store's files are: every part of its root, there or not, and its topics and queues that are links.
 

@@ -27,6 +27,8 @@ from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.splits import split_size_for
 from mqindex.rocketmq.pipeline.survey import Survey, start_report, survey_in_place
 from mqindex.rocketmq.tally.split_tally import sampling
+from mqindex.rocketmq.tally.split_zones import keep_zones
+from mqindex.zones.cache import Cache, ZoneCache
 
 
 @with_options_of(store_options)
@@ -34,6 +36,7 @@ def verify(
     store: str | os.PathLike[str],
     *,
     deep: bool = False,
+    cache: Cache = None,
     engine: Engine | None = None,
     **given: Unpack[StoreArguments],
 ) -> Report:
@@ -42,13 +45,15 @@ def verify(
     The log is read once, from end to end: frames follow each other, name their own places, and between the files
     nothing is missing. Every unit of every queue is compared with it, in both directions. Each index file: length,
     header, slots, chains, and up to 100 entries at both ends hashed again from the log; whatever no file covers is
-    counted. `deep` also compares every body with its checksum and every index entry with the log.
+    counted. `deep` also compares every body with its checksum and every index entry with the log. On the way it learns
+    which times and topics are where in the log, which it keeps in `cache` for later scans.
 
     Parameters
     ----------
     store : path of a store's root; also of one that a broker is writing. Or its URL: no lock, owner, link or hole of a
         file is looked at then, which a finding says.
     deep : also compare every body with its checksum, and every index entry with the log.
+    cache : where zone maps of the log's files are kept, as of `scan`; False: nowhere.
     config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options, as for `rebuild`.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -76,7 +81,7 @@ def verify(
     >>> report.ok, [finding.kind for finding in report.findings]
     (False, ['missing-entries'])
     """
-    return examine(store, deep=deep, engine=engine, given=given).report
+    return examine(store, deep=deep, engine=engine, given=given, cache=cache).report
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +99,27 @@ class Examined:
 
 
 def examine(
-    store: str | os.PathLike[str], *, deep: bool, engine: Engine | None, given: StoreArguments, count: bool = False
+    store: str | os.PathLike[str],
+    *,
+    deep: bool,
+    engine: Engine | None,
+    given: StoreArguments,
+    count: bool = False,
+    cache: Cache = False,
 ) -> Examined:
     """Internal: all of `verify`; `count`: topics, keys and shapes of index files too, for a health report."""
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = store_options(store, **given)
+    kept = ZoneCache.of(cache, lambda: stores.homes_of(options.root, options.commitlog))
     engine = require_seen(engine, stores.directories_of(options.root, options.commitlog))
     with one_look(options.root, *options.commitlog):
-        examined = _examine(engine, options, deep=deep, count=count)
+        examined = _examine(engine, options, kept, deep=deep, count=count)
     examined.report.seconds = time.perf_counter() - started
     return examined
 
 
-def _examine(engine: Engine, options: StoreOptions, *, deep: bool, count: bool) -> Examined:
+def _examine(engine: Engine, options: StoreOptions, cache: ZoneCache, *, deep: bool, count: bool) -> Examined:
     found = run_one(engine, survey_in_place, options, "look at the files")
     report = start_report(Report(options.root), found)
     report.files = len(found.index_files)
@@ -116,7 +128,9 @@ def _examine(engine: Engine, options: StoreOptions, *, deep: bool, count: bool) 
         report.findings += [*_not_asked(found), found.log_gone, *findings, *_sidecar_findings(engine, found)]
         return Examined(engine, report, found)
     every = sampling(found.log_bytes) if count else None
-    diagnosis = diagnose_store(engine, found, deep=deep, split_size=split_size_for(found.log_bytes), every=every)
+    size = split_size_for(found.log_bytes)
+    diagnosis = diagnose_store(engine, found, deep=deep, split_size=size, every=every, zones=cache.keeps)
+    keep_zones(cache, (run.zones for run in diagnosis.walked.runs), behind=diagnosis.walked.behind)
     report.settings["broker_version"] = diagnosis.walked.survey.version.reported
     report.findings = findings_of(engine, diagnosis)
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)

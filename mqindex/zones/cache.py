@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 import struct
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -14,8 +15,10 @@ import numpy as np
 from mqindex._native.crc import crc32
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
+from mqindex.files.path_relations import around
 from mqindex.files.paths import real_path, status_of
 from mqindex.files.places.place import Place
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.zones.zone_map import ZONE, ZoneMap
 
@@ -51,6 +54,14 @@ def mark_of(window: Any) -> bytes:
     return hashlib.blake2b(bytes(window), digest_size=32).digest()
 
 
+def mark_before(mapped: MappedFile, end: int) -> bytes:
+    """The mark of a map that ends at a byte of a file, or with the file."""
+    stop = min(end, mapped.size)
+    start = max(stop - MARK_BYTES, 0)
+    with memoryview(mapped.window(start, stop)) as window:
+        return mark_of(window[start:stop])
+
+
 class ZoneCache:
     """Zone maps by file. A directory that cannot be read or written keeps none, and nothing is said of it.
 
@@ -61,16 +72,25 @@ class ZoneCache:
         self._directory = directory
 
     @classmethod
-    def of(cls, cache: Cache) -> ZoneCache:
-        """`cache`: a directory; None: the user's own; False: nothing is kept."""
-        if cache is None:
-            home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-            return cls(os.path.join(home, "mqindex", "zones") if os.path.isabs(home) else None)
-        if cache is False:
-            return cls(None)
-        if cache is True or not isinstance(cache, (str, os.PathLike)):
-            raise TypeError(f"cache: expected a directory, None or False, got {cache!r}")
-        return cls(os.path.abspath(os.fspath(cache)))
+    def of(cls, cache: Cache, homes: Callable[[], Iterable[str]] | None = None) -> ZoneCache:
+        """`cache`: a directory; None: the user's own; False: nothing is kept.
+
+        homes : what is read, where a broker may stumble over other files; a cache in one of these is a ValueError.
+        """
+        directory = _directory_of(cache)
+        if directory is not None and homes is not None:
+            found = around(directory, [home for home in homes() if not isinstance(home, Place)])
+            if found is not None:
+                said = "cache" if cache is not None else "cache (XDG_CACHE_HOME)"
+                raise ValueError(
+                    f"{said}: expected a directory outside of {found}, where a broker reads, got {directory}"
+                )
+        return cls(directory)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there is a directory for it."""
+        return self._directory is not None
 
     def load(self, identity: FileIdentity, base: int) -> tuple[ZoneMap, bool, bytes] | None:
         """The map of a file, whether it is of just this version, and the mark of its end; None: there is none."""
@@ -106,6 +126,20 @@ class ZoneCache:
     def _path(self, identity: FileIdentity) -> str:
         assert self._directory is not None
         return os.path.join(self._directory, identity.name.hex())
+
+
+def _directory_of(cache: Cache) -> str | None:
+    if cache is None:
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        return os.path.join(home, "mqindex", "zones") if os.path.isabs(home) else None
+    if cache is False:
+        return None
+    if cache is True or not isinstance(cache, (str, os.PathLike)):
+        raise TypeError(f"cache: expected a directory, None or False, got {cache!r}")
+    directory = os.path.abspath(os.fsdecode(cache))
+    if not os.fspath(cache):
+        raise ValueError("cache: expected a directory, None or False, got an empty path")
+    return directory
 
 
 def _decoded(data: bytes, identity: FileIdentity, base: int) -> tuple[ZoneMap, bool, bytes] | None:

@@ -125,8 +125,12 @@ class ZoneGatherer:
     def __init__(self, known: ZoneMap, *, base: int) -> None:
         self._base = base  # where the file begins
         self._zones = [known.zones]
-        self._counts = [known.zones["topics"]]
         self._topics = [known.topics]
+
+    def add_map(self, more: ZoneMap) -> None:
+        """What another pass has found of the stretch that follows."""
+        self._zones.append(more.zones)
+        self._topics.append(more.topics)
 
     def add(self, more: Entries) -> None:
         """The next messages or batches of the file."""
@@ -148,7 +152,6 @@ class ZoneGatherer:
             counts, topics = _few(np.repeat(np.arange(len(firsts)), np.diff(np.r_[firsts, len(number)])), more.topics)
         zones["topics"] = counts
         self._zones.append(zones)
-        self._counts.append(counts)
         self._topics.append(topics)
 
     def map(self, end: int) -> ZoneMap:

@@ -261,13 +261,13 @@ SIGNATURES = {
     "mqindex.rocketmq.MessageStore.put_messages": "messages, *, whole=False",
     "mqindex.rocketmq.MessageStore.reput": "*, follow=False, stop=None, progress=None",
     "mqindex.rocketmq.MessageStore.flush": "",
-    "mqindex.rocketmq.verify": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
+    "mqindex.rocketmq.verify": f"store, *, deep=False, cache=None, {STORE_OPTIONS}, engine=None",
     "mqindex.rocketmq.offsets_for_time": f"store, ms, *, topics=None, boundary='lower', {STORE_OPTIONS}",
     "mqindex.rocketmq.scan": "store, *, topic=None, queue_id=None, begin=None, end=None, start_offset=None, "
     f"end_offset=None, keys=None, tags=None, columns=None, decompress=True, cache=None, {STORE_OPTIONS}",
     "mqindex.rocketmq.follow": f"store, out, *, stop, progress=None, interval=0.001, {STORE_OPTIONS}, engine=None",
     "mqindex.rocketmq.rebuild": f"store, out, *, parts=None, {STORE_OPTIONS}, split_size={128 << 20}, "
-    "overwrite=False, engine=None",
+    "overwrite=False, cache=None, engine=None",
     "mqindex.rocketmq.optimize": "index, out, *, hash_slot_num=None, index_num=None, overwrite=False, engine=None",
     "mqindex.rocketmq.report": f"store, *, deep=False, {STORE_OPTIONS}, engine=None",
     "mqindex.rocketmq.repair": f"store, *, parts=None, deep=False, dry_run=False, {STORE_OPTIONS}, engine=None",

@@ -49,10 +49,10 @@ OPTIONS = {  # the contract: options a script may rely on
     },
     "sql": {"--format", "--out", "--force", "--json"},
     "message": {"--body", "--out", "--force", "--topic", "--json"},
-    "verify": {"--deep", "--engine", "--workers", "--master", "--verbose", "--json"},
+    "verify": {"--deep", "--cache", "--engine", "--workers", "--master", "--verbose", "--json"},
     "report": {"--out", "--force", "--deep", "--engine", "--workers", "--master", "--verbose", "--json"},
     "repair": {"--dry-run", "--undo", "--parts", "--engine", "--workers", "--master", "--verbose", "--json"},
-    "rebuild": {"--out", "--force", "--parts", "--engine", "--workers", "--master", "--verbose", "--json"},
+    "rebuild": {"--out", "--force", "--parts", "--cache", "--engine", "--workers", "--master", "--verbose", "--json"},
     "optimize": {
         "--out",
         "--force",

@@ -171,6 +171,19 @@ def test_a_cache_is_not_among_a_brokers_files(shell: Shell, lost: Store) -> None
     assert lost.contents == before
 
 
+def test_verify_and_rebuild_leave_zone_maps(shell: Shell, lost: Store, tmp_path: Path) -> None:
+    shell("messages", lost.root, "--end", "2001-01-01", "--cache", tmp_path / "scanned")
+    names = sorted(os.listdir(tmp_path / "scanned"))
+    shell("verify", lost.root)
+    shell("rebuild", lost.root, "--out", tmp_path / "out", "--cache", tmp_path / "rebuilt")
+    for place in (tmp_path / "cache" / "mqindex" / "zones", tmp_path / "rebuilt"):
+        assert sorted(os.listdir(place)) == names
+    done = shell("verify", lost.root, "--cache", lost.root / "index")
+    assert done.status == 2 and "expected a place outside" in done.err
+    done = shell("verify", PartitionCase("410-txn").closed(tmp_path), "--cache", tmp_path / "other")
+    assert done.status == 2 and "--cache is for RocketMQ here" in done.err
+
+
 def test_a_topic_without_a_name_is_not_every_topic(shell: Shell, tmp_path: Path) -> None:
     partition = PartitionCase("410-txn").closed(tmp_path)
     for more in ([], ["--decode"]):

@@ -15,7 +15,7 @@ from mqindex.cli.brokers import SCANNED, broker_of
 from mqindex.cli.formats import FORMATS, first_rows, rows_of
 from mqindex.cli.keys import key_batches
 from mqindex.cli.kinds import require_home
-from mqindex.cli.options import BrokerOptions, out_file_option, path_options, subcommand, time_option
+from mqindex.cli.options import BrokerOptions, cache_option, out_file_option, path_options, subcommand, time_option
 from mqindex.cli.output_file import ENDINGS, written_to
 from mqindex.cli.places import require_outside
 from mqindex.cli.trouble import say
@@ -66,7 +66,7 @@ FORMS: Final = {"table": "table", "csv": "csv", "ndjson": "json", "arrow": "arro
 @click.option("--format", "form", type=click.Choice(list(FORMS)), help="How it is written; --json is for ndjson.")
 @out_file_option("Write a new file; its ending says the format: .csv, .ndjson, .arrow, .parquet.")
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
-@click.option("--cache", metavar="DIR", help="Where zone maps are kept; none: nowhere.  [default: the user's cache]")
+@cache_option()
 @path_options(*SCANNED)
 def command(
     *,
@@ -87,7 +87,7 @@ def command(
     form: str | None,
     out: str | None,
     force: bool,
-    cache: str | None,
+    cache: str | bool | None,
     kind: str | None,
     options: BrokerOptions,
     as_json: bool,
@@ -110,13 +110,13 @@ def command(
     if columns is None and form == "table" and not decode:
         columns = list(broker.shown())
     wanted = None if not keys else tuple(chain.from_iterable(key_batches(keys, what=("key", "--key KEY"))))
-    if cache is not None and cache != "none":
+    if isinstance(cache, str):
         require_outside(cache, path)
     if begin is not None and end is not None and begin > end:
         say("--begin is after --end: nothing is between them")
     selection = Selection(
         topic, queue_ids, partitions, begin, end, wanted, tags, offset, isolation, columns if where is None else None,
-        False if cache == "none" else cache, decode,
+        cache, decode,
     )  # fmt: skip
     with contextlib.closing(broker.messages(path, selection, options)) as scan:
         rows = _Rows(scan, columns, where, limit)

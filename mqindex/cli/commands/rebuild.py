@@ -9,7 +9,7 @@ import click
 from mqindex.cli.brokers import HOMES, broker_of, library_of, unseen_kind
 from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
-from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, report_options, subcommand
+from mqindex.cli.options import BrokerOptions, EngineOptions, cache_option, parts_option, report_options, subcommand
 from mqindex.cli.output import print_line
 from mqindex.cli.places import appearing, require_outside
 from mqindex.cli.reports import finished, print_summary
@@ -31,6 +31,7 @@ from mqindex.wording.reports import work_done
 @click.option("--out", required=True, metavar="DIR", help="Where the result appears, complete.")
 @click.option("--force", is_flag=True, help="If DIR exists, move it to DIR.backup-<UTC>.")
 @parts_option
+@cache_option("RocketMQ: ")
 @report_options(*HOMES)
 def command(
     *,
@@ -38,6 +39,7 @@ def command(
     out: str,
     force: bool,
     parts: list[str] | None,
+    cache: str | bool | None,
     kind: str | None,
     engine: EngineOptions,
     options: BrokerOptions,
@@ -61,11 +63,13 @@ def command(
         raise Trouble(f"{' is of another broker than '.join(libraries.values())}: expected one broker's in one run")
     if engine.sees(paths[0]):
         require_outside(out)
+        for path in paths if isinstance(cache, str) else ():
+            require_outside(str(cache), path)
         if alone is not None:
             require_new(absolute(out), overwrite=force)  # at once, and not when Spark has started
     (library,), broker = libraries, broker_of(next(iter(found)))
     true_from_here(appearing(out, seen=engine.sees(paths[0])) if alone is not None else _each_appears(out))
-    keywords = broker.keywords(alone, options, parts)
+    keywords = broker.keywords(alone, options, parts) | broker.zones(cache)
     with engine.open() as chosen:
         report = library.rebuild(alone or paths, out, overwrite=force, engine=chosen, **keywords)
         if report.backup is not None:

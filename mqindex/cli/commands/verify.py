@@ -8,8 +8,9 @@ from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
 from mqindex.cli.findings import print_findings
 from mqindex.cli.kafka.kinds import LOG_DIR, OF_SEGMENT
 from mqindex.cli.kinds import KINDS, require_home
-from mqindex.cli.options import BrokerOptions, EngineOptions, report_options, subcommand
+from mqindex.cli.options import BrokerOptions, EngineOptions, cache_option, report_options, subcommand
 from mqindex.cli.output import command_line, print_fields, print_line
+from mqindex.cli.places import require_outside
 from mqindex.cli.reports import finished, print_actions, repairable
 from mqindex.cli.trouble import Trouble
 from mqindex.files.paths import absolute, parent_of
@@ -25,11 +26,13 @@ from mqindex.wording.verdict import verdict
     "--deep", is_flag=True,
     help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record.",
 )  # fmt: skip
+@cache_option("RocketMQ: ")
 @report_options(*VERIFIED)
 def command(
     *,
     paths: tuple[str, ...],
     deep: bool,
+    cache: str | bool | None,
     kind: str | None,
     engine: EngineOptions,
     options: BrokerOptions,
@@ -42,7 +45,8 @@ def command(
     index files or one file, each is checked against itself only. Kafka, where PATH is a partition or a log dir: every
     entry of every index, and the checksum of every batch; where it is a segment's .log: that, with the indexes beside
     it; where it is an index: that, against the log beside it, or by itself. Several log dirs of one Kafka broker
-    give one report. Nothing is written. The end says what `mqindex repair` would do. Exit code 1: an error was found.
+    give one report. Nothing is written but zone maps of a store's log, in the user's cache, which later scans read.
+    The end says what `mqindex repair` would do. Exit code 1: an error was found.
     """
     for path in paths:
         found = (
@@ -50,9 +54,13 @@ def command(
         )
         if len(paths) > 1 and found != LOG_DIR:
             raise Trouble(f"{path} is {KINDS[found]}: expected log dirs of one Kafka broker where several are given")
+        if isinstance(cache, str):
+            require_outside(cache, path)
     broker = broker_of(found)
     with engine.open() as chosen:
-        report = broker.verify(found, path if len(paths) == 1 else paths, options, deep=deep, engine=chosen)
+        report = broker.verify(
+            found, path if len(paths) == 1 else paths, options, deep=deep, cache=cache, engine=chosen
+        )
     home = parent_of(absolute(path)) if found in OF_SEGMENT else path
     repaired = map(repairable, [home] if len(paths) == 1 else paths)
     home = home if len(paths) == 1 else report.path

@@ -96,10 +96,26 @@ def shown() -> tuple[str, ...]:
     return ("timestamp", "topic", "partition", "offset", "key", "value")
 
 
-def verify(kind: str, path: str | Sequence[str], options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
+def zones(cache: str | bool | None) -> dict[str, Any]:
+    """Headers of batches do not have their least times: zone maps come with the records."""
+    if isinstance(cache, str):
+        raise Trouble("--cache is for RocketMQ here: of Kafka's logs `mqindex messages` keeps zone maps")
+    return {}
+
+
+def verify(
+    kind: str,
+    path: str | Sequence[str],
+    options: BrokerOptions,
+    *,
+    deep: bool,
+    cache: str | bool | None,
+    engine: Engine,
+) -> Report:
     """Check the indexes of a partition, of one or several log dirs, or one file of a segment."""
     from mqindex import kafka
 
+    zones(cache)
     return kafka.verify(path, deep=deep, engine=engine, **options.partition())
 
 

@@ -94,14 +94,23 @@ def _require_something(path: str, options: StoreArguments) -> None:
         require_log(path, options)  # else the report says that the log is missing
 
 
-def verify(kind: str, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Report:
+def zones(cache: str | bool | None) -> dict[str, Any]:
+    """Zone maps come with the units of the queues."""
+    return {"cache": cache}
+
+
+def verify(
+    kind: str, path: str, options: BrokerOptions, *, deep: bool, cache: str | bool | None, engine: Engine
+) -> Report:
     """Check a store; or index files against themselves."""
     from mqindex.rocketmq.checks.structure import verify_structure
     from mqindex.rocketmq.verify import verify as verify_store
 
     if kind == STORE:
         _require_something(path, options.store())
-        return verify_store(path, deep=deep, engine=engine, **options.store())
+        return verify_store(path, deep=deep, cache=cache, engine=engine, **options.store())
+    if isinstance(cache, str):
+        raise Trouble("--cache is for zone maps of a log: expected a store's root directory")
     if deep:
         raise Trouble("--deep compares with the commit log: expected a store's root directory")
     return verify_structure(path, options.store(), engine=engine)

@@ -92,14 +92,19 @@ def log_dir_of(directory: str | os.PathLike[str]) -> str:
     return parent_of(root) if is_partition(root) else root
 
 
+def homes_of(directory: str) -> list[str]:
+    """A partition or a log dir, and the log dir that a partition is in: no cache belongs into one."""
+    root = absolute(directory)
+    log_dir = log_dir_of(root)
+    return [root] if was_clean(log_dir) is None else list(dict.fromkeys((root, log_dir)))
+
+
 def places_of(directory: str) -> list[str]:
     """Where the files of a partition, or of a log dir, are: itself, a partition's log dir, and each partition in them.
 
     Any of them may lead to another disk: `mqindex.files.path_relations` finds out what is in one.
     """
-    root = absolute(directory)
-    log_dir = log_dir_of(root)
-    homes = [root] if was_clean(log_dir) is None else list(dict.fromkeys((root, log_dir)))
+    homes = homes_of(directory)
     return [*homes, *(one.path for home in homes for one in list_partitions(home))]
 
 

@@ -12,7 +12,9 @@ import numpy.typing as npt
 from mqindex._options import with_options_of
 from mqindex.columns.columns import Column, Columns, StringColumn, chosen_columns
 from mqindex.columns.numbers import Time
+from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.paths import absolute, parent_of
 from mqindex.files.places.place import given_path
 from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.log.damage import BatchFault
@@ -20,6 +22,7 @@ from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.records import COLUMNS, no_records
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.isolation import visible_to
+from mqindex.kafka.partition.log_dir import homes_of
 from mqindex.kafka.partition.partition_log import IsolationLevel
 from mqindex.kafka.scanning.chosen_segments import ChosenPartition, chosen_partitions
 from mqindex.kafka.scanning.opened_segments import OpenedSegments
@@ -125,9 +128,9 @@ def scan(
         raise ValueError(f"isolation_level: expected read_uncommitted or read_committed, got {isolation_level!r}")
     chosen = SCAN_COLUMNS if columns is None else chosen_columns(columns, SCAN_COLUMNS)
     wanted = RecordFilter.of(begin, end, start_offset, end_offset, keys)
-    kept = ZoneCache.of(cache)
     where = given_path("path", path, given.get("storage_options"))
     found = chosen_partitions(where, partitions)
+    kept = ZoneCache.of(cache, lambda: homes_of(parent_of(absolute(where)) if disk.is_file(where) else where))
     return Scan(where, found, wanted, chosen, isolation_level, kept, check_crc=options.check_crc)
 
 

@@ -36,6 +36,7 @@ from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
 from mqindex.rocketmq.tally.split_tally import SplitCounts, SplitTally
+from mqindex.rocketmq.tally.split_zones import SplitZones, UnitZones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ class LogCheck(SplitRange):
     `queues`: the directory of the consume queues, None: leave them out. `stretches`: of index files.
     `before`: what other splits gave to queues that continue here, where it matters. `every`: count topics and keys too,
     from one message in so many; None: do not. `batch_topics`: whose units are counted, and compared elsewhere.
+    `zones`: gather zone maps, where there are units.
     """
 
     check_crc: bool
@@ -55,27 +57,32 @@ class LogCheck(SplitRange):
     before: tuple[tuple[QueueName, tuple[int, int]], ...] = ()
     every: int | None = None
     batch_topics: frozenset[str] = frozenset()
+    zones: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRun(SplitWalk):
-    """A split of the file `path`, compared. `counts`: None where they were not asked for."""
+    """A split of the file `path`, compared. `counts`, `zones`: None where they were not asked for."""
 
     path: str
     max_timestamp: int = 0
     queues: tuple[QueueRun, ...] = ()
     stretches: tuple[EntryRun, ...] = ()
     counts: SplitCounts | None = None
+    zones: SplitZones | None = None
 
 
 @dataclass(slots=True)
 class Walked:
-    """All runs in the log's order. `survey`: with the log's end fixed; `findings`: of the log itself."""
+    """All runs in the log's order. `survey`: with the log's end fixed; `findings`: of the log itself; `behind`: frames
+    are behind its end.
+    """
 
     survey: Survey
     runs: list[LogRun] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    behind: bool = False
 
     @property
     def messages(self) -> int:
@@ -110,10 +117,11 @@ def walk_log(
     queues: bool = True,
     stretches: Sequence[EntryStretch] = (),
     every: int | None = None,
+    zones: bool = False,
 ) -> Walked:
     """Read the whole log once. Bodies are compared with their checksums in the last file, and from `crc_from` on."""
     walked = Walked(found)
-    checks = _checks(found, split_size, crc_from=crc_from, queues=queues, stretches=stretches, every=every)
+    checks = _checks(found, split_size, crc_from=crc_from, queues=queues, stretches=stretches, every=every, zones=zones)
     runs = engine.map(
         check_split, checks, name="check the log", weights=[one.stop - one.start for one in checks], unit="byte"
     )
@@ -123,7 +131,8 @@ def walk_log(
     found = walked.survey = replace(found, spans=stitched.spans)
     walked.findings = stitched.gone + [damage_finding(damage) for damage in stitched.damage]
     if stitched.fault is not None:
-        walked.findings += find_after_end(engine, found.spans, stitched.fault)
+        after_end = find_after_end(engine, found.spans, stitched.fault)
+        walked.findings, walked.behind = walked.findings + after_end, bool(after_end)
     if found.spans:
         stop = stitched.fault
         if stop is None:  # somebody is writing the log: a frame that begins before the last file's end may end after it
@@ -142,6 +151,7 @@ def _checks(
     queues: bool,
     stretches: Sequence[EntryStretch],
     every: int | None,
+    zones: bool,
 ) -> list[LogCheck]:
     whole = LogRange(found.min_phy_offset, found.spans[-1].stop if found.spans else 0)
     rules = found.queues.rules
@@ -159,6 +169,7 @@ def _checks(
             stretches=tuple(one for one in stretches if one.reaches(split.start, split.stop)),
             every=every,
             batch_topics=found.queues.batch_topics,
+            zones=zones,
         )
         for split in cut(found.spans, whole, split_size, tags=found.tags, out=None)
     ]
@@ -173,7 +184,9 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
     table = check.rules.table() if check.queues is not None else None
     walk = FileWalk(log, check.span, first, check.stop, tags=check.tags, queues=table, check_crc=check.check_crc)
     tally = SplitTally(check.every, check.start) if check.every is not None else None
-    units = None
+    units = zones = None
+    if table is not None and check.zones:
+        zones = UnitZones(check.span, first, table)
     if table is not None and check.queues is not None:
         before, ext = dict(check.before), _ext_reader(check.ext)
         units = UnitCheck(check.queues, table.names, check.rules.file_size, before, ext, check.batch_topics)
@@ -187,6 +200,8 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
             if units is not None and len(walk.units):
                 latest = max(latest, int(walk.units["store_timestamp"].max()))
                 units.add(walk.units)
+                if zones is not None:
+                    zones.add(walk.units)
                 if tally is not None:
                     tally.add_units(walk.units)
         stretches = entries.finish()
@@ -202,6 +217,7 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
         queues=queues,
         stretches=tuple(stretches),
         counts=tally.finish(names, times, log.size) if tally is not None else None,
+        zones=zones.finish(log, walk) if zones is not None else None,
         **counts(walk, first),
     )
 
@@ -268,7 +284,9 @@ def _of_queues(
     """A check that compares the queues of a run once more, and nothing else. `end`: of the log, where it was fixed."""
     check = next(one for one in checks if one.span.path == run.path and one.start <= run.first < one.stop)
     stop = min(check.stop, end)
-    return replace(check, start=run.first, stop=stop, resync=False, stretches=(), before=before, every=None)
+    return replace(
+        check, start=run.first, stop=stop, resync=False, stretches=(), before=before, every=None, zones=False
+    )
 
 
 def _again(engine: Engine, checks: Sequence[LogCheck], runs: Sequence[LogRun]) -> list[LogRun]:

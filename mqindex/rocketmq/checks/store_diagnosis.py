@@ -40,14 +40,21 @@ class StoreDiagnosis:
 
 
 def diagnose_store(
-    engine: Engine, found: Survey, *, deep: bool, split_size: int, every: int | None = None, out: str | None = None
+    engine: Engine,
+    found: Survey,
+    *,
+    deep: bool,
+    split_size: int,
+    every: int | None = None,
+    zones: bool = False,
+    out: str | None = None,
 ) -> StoreDiagnosis:
     """Check the log, the index and the queues of a store. `deep`: bodies and every index entry too.
 
     A log that DLedger goes on with is a `FileStateError`, also where nothing but index and queues shows it.
 
-    `every`: count for a health report in the same pass, from one message in so many. `out`: what the index lacks stays
-    there, as runs.
+    `every`: count for a health report in the same pass, from one message in so many. `zones`: gather zone maps in it.
+    `out`: what the index lacks stays there, as runs.
     """
     measure = every is not None
     checked = check_files(engine, found, range(len(found.index_files)), deep=False, measure=measure)
@@ -57,8 +64,9 @@ def diagnose_store(
     if not deep and checks_crc(found.options):  # as the broker's next start
         crc_from = min((one.begin for one in reads), default=None)
     walked = walk_log(
-        engine, found, split_size, crc_from=crc_from, stretches=[one for one in stretches if one], every=every
-    )
+        engine, found, split_size, crc_from=crc_from, stretches=[one for one in stretches if one], every=every,
+        zones=zones,
+    )  # fmt: skip
     reads = with_cuts(engine, walked, reads or NOT_KNOWN)
     wrong = _disagreeing(walked, checked, deep=deep)
     wrong |= _by_other_tags(engine, walked, {*wrong, *(at for at, one in enumerate(checked) if not one.good)})

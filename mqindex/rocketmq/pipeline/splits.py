@@ -120,9 +120,10 @@ def cut(
     index: bool = True,
     rules: QueueRules | None = None,
     only: frozenset[QueueName] | None = None,
+    zones: bool = False,
 ) -> list[Split]:
     """Byte ranges of at most `split_size`, never over a file's border; see `Split`."""
-    split = partial(Split, tags=tags, out=out, index=index, rules=rules, only=only)
+    split = partial(Split, tags=tags, out=out, index=index, rules=rules, only=only, zones=zones)
     splits = []
     for span in spans:
         at, stop = max(span.file_start, stretch.start), min(span.stop, stretch.stop)

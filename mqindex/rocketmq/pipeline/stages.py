@@ -38,18 +38,20 @@ from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, 
 from mqindex.rocketmq.pipeline.unit_runs import UnitCollector, UnitRun
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
+from mqindex.rocketmq.tally.split_zones import SplitZones, UnitZones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split(SplitRange):
     """`out`: the directory of the run; None: count only. `index`: write its entries. `rules`: write the units too;
-    `only`: those of these queues.
+    `only`: those of these queues. `zones`: gather its zone map from them.
     """
 
     out: str | None
     index: bool = True
     rules: QueueRules | None = None
     only: frozenset[QueueName] | None = None
+    zones: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,7 @@ class Run(SplitWalk):
     last_message: int = -1
     last_entry: int = -1
     units: UnitRun | None = None
+    zones: SplitZones | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +123,22 @@ def read_entries(split: Split, log: MappedFile, first: int, take: Callable[[npt.
     """Walk a split from its first frame: `take` gets its entries, valid until it returns; its units are written."""
     table = split.rules.table() if split.rules is not None else None
     walk = FileWalk(log, split.span, first, split.stop, tags=split.tags, queues=table)
-    units = None
+    units = zones = None
     if split.rules is not None and table is not None:
         units = UnitCollector(table, split.rules, split.only)
+        zones = UnitZones(split.span, first, table) if split.zones else None
     for chunk in walk:
         if take is not None:
             take(chunk)
         if units is not None:
             units.add(walk.units)
+        if zones is not None:
+            zones.add(walk.units)
     return Run(
         last_message=walk.last_message,
         last_entry=walk.last_entry,
         units=units.write(split.out) if units is not None and split.out is not None else None,
+        zones=zones.finish(log, walk) if zones is not None else None,
         **counts(walk, first),
     )
 

@@ -12,7 +12,7 @@ from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_scan import scan_parts
-from mqindex.zones.cache import MARK_BYTES, ZoneCache, identity_of, mark_of
+from mqindex.zones.cache import ZoneCache, identity_of, mark_before
 from mqindex.zones.zone_map import Entries, ZoneGatherer, ZoneMap
 
 _GATHERED = ("phy_offset", "size", "store_timestamp", "topic")
@@ -48,7 +48,7 @@ class LogZones:
             known = ZoneMap.empty(file.start)
         found, damage = self._gathered(file, mapped, known, last=last)
         if not damage and (found.end > known.end or not len(known.zones)):
-            self._cache.store(identity, file.start, found, _mark(mapped, file, found.end))
+            self._cache.store(identity, file.start, found, mark_before(mapped, found.end - file.start))
         return found
 
     def _gathered(self, file: LogFile, mapped: MappedFile, known: ZoneMap, *, last: bool) -> tuple[ZoneMap, bool]:
@@ -77,14 +77,7 @@ def known_zones(cache: ZoneCache, file: LogFile, mapped: MappedFile, *, last: bo
     zones, same, mark = kept
     if zones.end > file.stop or not (same or last):
         return None
-    return zones if same or mark == _mark(mapped, file, zones.end) else None
-
-
-def _mark(mapped: MappedFile, file: LogFile, end: int) -> bytes:
-    stop = min(end - file.start, mapped.size)
-    start = max(stop - MARK_BYTES, 0)
-    with memoryview(mapped.window(start, stop)) as window:
-        return mark_of(window[start:stop])
+    return zones if same or mark == mark_before(mapped, zones.end - file.start) else None
 
 
 def _entries(batch: Columns) -> Entries:

@@ -28,6 +28,7 @@ from mqindex.rocketmq.scanning.log_zones import LogZones
 from mqindex.rocketmq.scanning.matches import Matches
 from mqindex.rocketmq.scanning.message_filter import MessageFilter
 from mqindex.rocketmq.serving.opening import open_log, require_a_part
+from mqindex.rocketmq.store import homes_of
 from mqindex.zones.cache import Cache, ZoneCache
 
 if TYPE_CHECKING:
@@ -102,8 +103,10 @@ def scan(
     wanted = MessageFilter.of(topic, queue_id, begin, end, keys, tags)
     start = 0 if start_offset is None else whole_number("start_offset", start_offset)
     stop = 2**63 - 1 if end_offset is None else whole_number("end_offset", end_offset)
-    log, first, last = _opened(given_path("store", store, given.get("storage_options")), given)
-    return Scan(log, wanted, max(start, first), min(stop, last), chosen, decompress, ZoneCache.of(cache))
+    path = given_path("store", store, given.get("storage_options"))
+    log, first, last = _opened(path, given)
+    kept = ZoneCache.of(cache, lambda: homes_of(absolute(path), {parent_of(file.path) for file in log.files}))
+    return Scan(log, wanted, max(start, first), min(stop, last), chosen, decompress, kept)
 
 
 class Scan(Closable):

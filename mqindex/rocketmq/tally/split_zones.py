@@ -1,0 +1,127 @@
+"""Zone maps of log files from the units that a walk over all of a log has in hand anyway.
+
+A split's map counts only where its units show every message: they follow each other without a gap, each once. Where a
+message has no unit, or several, and where the log is damaged, nothing is kept, and the first scan reads the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from mqindex._native.log_extract import QueueTable
+from mqindex.columns.distinct import distinct
+from mqindex.columns.texts import text_column, text_hashes
+from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
+from mqindex.zones.cache import FileIdentity, ZoneCache, identity_of, mark_before
+from mqindex.zones.zone_map import ZONE_BYTES, Entries, ZoneGatherer, ZoneMap
+
+_NONE: Final = bytes(32)  # a version of no file, a mark of no bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SplitZones:
+    """The map of a split from the phy offset `first` on; `zones` None: its units do not show every message.
+
+    `identity`: of its file, before the walk. `mark`: of its end, in the last file, which may grow.
+    """
+
+    span: LogSpan
+    identity: FileIdentity
+    first: int
+    zones: ZoneMap | None = None
+    mark: bytes = b""
+
+
+class UnitZones:
+    """Makes the map of one split, which begins at the frame `first`; for one thread."""
+
+    def __init__(self, span: LogSpan, first: int, table: QueueTable) -> None:
+        self._span, self._first, self._table = span, first, table
+        self._identity = identity_of(span.path)
+        self._gatherer = ZoneGatherer(ZoneMap.empty(first), base=span.file_start)
+        self._end, self._rows, self._whole = first, 0, True
+        self._hashes: npt.NDArray[np.int32] | None = np.empty(0, np.int32)  # of each queue's topic; None: not known
+
+    def add(self, units: npt.NDArray[Any]) -> None:
+        """The next units of the walk."""
+        if not self._whole or not len(units):
+            return
+        starts = units["phy_offset"].copy()
+        stops = starts + units["size"]
+        self._whole = bool(starts[0] == self._end and np.array_equal(stops[:-1], starts[1:]))
+        if self._whole:
+            self._end = int(stops[-1])
+            self._rows += len(units)
+            self._gatherer.add(self._summed(units, starts, stops))
+
+    def finish(self, log: MappedFile, walk: FileWalk) -> SplitZones:
+        """The map of what the walk has met."""
+        found = SplitZones(self._span, self._identity, self._first)
+        if not self._whole or walk.damage or walk.messages != self._rows:
+            return found
+        mark = mark_before(log, self._end - self._span.file_start) if self._span.last else _NONE
+        return replace(found, zones=self._gatherer.map(self._end), mark=mark)
+
+    def _summed(self, units: npt.NDArray[Any], starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> Entries:
+        """One entry for each zone and queue of some units."""
+        base = self._span.file_start
+        low, high = ((int(at) - base) // ZONE_BYTES for at in (starts[0], starts[-1]))
+        borders = np.searchsorted(starts, base + ZONE_BYTES * np.arange(low + 1, high + 1))
+        firsts = distinct([0, *borders.tolist()])
+        lasts = np.r_[firsts[1:], len(units)]
+        times, queues = units["store_timestamp"].copy(), units["queue"].astype(np.int64)
+        pairs = _distinct(np.repeat(np.arange(len(firsts)), lasts - firsts), queues, len(firsts))
+        zone, queue = pairs[0], pairs[1]
+        counts = np.where(np.r_[True, zone[1:] != zone[:-1]], (lasts - firsts)[zone], 0)
+        least, greatest = (pick.reduceat(times, firsts)[zone] for pick in (np.minimum, np.maximum))
+        places = starts[firsts][zone], starts[lasts - 1][zone]
+        return Entries(places[0], stops[lasts - 1][zone], counts, least, greatest, *places, self._topics(queue))
+
+    def _topics(self, queues: npt.NDArray[np.int64]) -> npt.NDArray[np.int32] | None:
+        """The hashes of their topics; None: one of all has a name that is not known byte by byte."""
+        if self._hashes is not None and int(queues.max()) >= len(self._hashes):
+            topics = [topic for topic, _ in self._table.names()]
+            known = not any("\ufffd" in topic for topic in topics)
+            self._hashes = text_hashes(text_column(topic.encode() for topic in topics)) if known else None
+        return None if self._hashes is None else self._hashes[queues]
+
+
+def _distinct(
+    zone_of: npt.NDArray[np.int64], queues: npt.NDArray[np.int64], zones: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The pairs of zone and queue that occur, each once, in order."""
+    most = int(queues.max()) + 1
+    both = zone_of * most + queues
+    found = np.flatnonzero(np.bincount(both)) if zones * most <= 8 * len(both) else distinct(both)
+    return found // most, found % most
+
+
+def keep_zones(cache: ZoneCache, parts: Iterable[SplitZones | None], *, behind: bool) -> None:
+    """Keep the maps of files of which all splits have one; `parts`: in the log's order, of whole files, as far as the
+    walk was asked for maps. `behind`: frames are behind the log's end, of which each scan says that it leaves them out.
+    """
+    for span, some in groupby((one for one in parts if one is not None), key=lambda one: one.span):
+        if not (span.last and behind):
+            _keep(cache, span, list(some))
+
+
+def _keep(cache: ZoneCache, span: LogSpan, parts: Sequence[SplitZones]) -> None:
+    at, gatherer = span.file_start, ZoneGatherer(ZoneMap.empty(span.file_start), base=span.file_start)
+    for part in parts:
+        if part.zones is None or part.first != at:
+            return
+        gatherer.add_map(part.zones)
+        at = part.zones.end
+    identity, same = parts[0].identity, len({part.identity for part in parts}) == 1
+    if span.last:
+        version = identity.version if same else _NONE  # a broker writes it: what is before its end stays
+        cache.store(identity._replace(version=version), span.file_start, gatherer.map(at), parts[-1].mark)
+    elif same:
+        cache.store(identity, span.file_start, gatherer.map(span.stop), parts[-1].mark)

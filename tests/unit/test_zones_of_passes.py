@@ -1,0 +1,102 @@
+"""`verify` and `rebuild` leave the zone maps that a scan would make, where their units show every message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mqindex import kafka, rocketmq
+from mqindex.engines import LocalEngine
+from mqindex.zones.cache import identity_of
+from tests.support.golden import case
+from tests.support.golden_kafka import PartitionCase
+
+WHOLE = {"clock-back-493", "exactfit-493", "ipv6-batch-ext-493", "killed-lost-493", "rolls-493"}
+OTHERS = {"medium-493", "tx-delay-lmq-493"}  # messages without a unit, or with several
+MARK, CRC_BYTES = slice(40, 72), 4
+Pass = Callable[[Path, Path, Path], None]
+
+
+def kept(cache: Path) -> dict[str, bytes]:
+    """The maps by the names of their files, without what tells whether a file that has grown still has them."""
+    found = {path.name: path.read_bytes() for path in cache.iterdir()} if cache.is_dir() else {}
+    return {name: data[: MARK.start] + data[MARK.stop : -CRC_BYTES] for name, data in found.items()}
+
+
+def of_scan(store: Path, cache: Path) -> dict[str, bytes]:
+    with rocketmq.scan(store, begin=0, columns=["phy_offset"], cache=cache) as found:
+        for _ in found:
+            pass
+    return kept(cache)
+
+
+def verified(store: Path, cache: Path, out: Path) -> None:
+    rocketmq.verify(store, cache=cache, engine=LocalEngine(2))
+
+
+def rebuilt(store: Path, cache: Path, out: Path) -> None:
+    rocketmq.rebuild(store, out, cache=cache, split_size=4096, engine=LocalEngine(2))
+
+
+@pytest.mark.parametrize("name", sorted(WHOLE | OTHERS))
+@pytest.mark.parametrize("pass_over", [verified, rebuilt])
+def test_the_maps_are_those_of_a_scan(name: str, pass_over: Pass, tmp_path: Path) -> None:
+    store = case(name).unpack(tmp_path)
+    pass_over(store, tmp_path / "passed", tmp_path / "out")
+    found, expected = kept(tmp_path / "passed"), of_scan(store, tmp_path / "scanned")
+    assert found == expected if name in WHOLE else found.items() <= expected.items()
+    assert found or name in OTHERS
+
+
+def test_a_scan_reads_what_can_match_alone(tmp_path: Path) -> None:
+    store = case("exactfit-493").unpack(tmp_path)
+    with rocketmq.scan(store, columns=["phy_offset", "store_timestamp", "size"], cache=False) as found:
+        first = next(found)
+    verified(store, tmp_path / "cache", tmp_path)
+    at = first["store_timestamp"][0]
+    with rocketmq.scan(store, end=at, columns=["phy_offset"], cache=tmp_path / "cache") as found:
+        assert not list(found) and found.bytes_read == 0 and found.files_read > 1
+
+
+@pytest.mark.parametrize("pass_over", [verified, rebuilt])
+def test_of_a_damaged_file_none_is_kept(pass_over: Pass, tmp_path: Path) -> None:
+    store = case("exactfit-493").unpack(tmp_path)
+    log = sorted((store / "commitlog").iterdir())[1]
+    with open(log, "r+b") as file:
+        file.seek(4)
+        file.write(bytes(4))
+    pass_over(store, tmp_path / "passed", tmp_path / "out")
+    assert identity_of(str(log)).name.hex() not in kept(tmp_path / "passed")
+    assert kept(tmp_path / "passed") == of_scan(store, tmp_path / "scanned") != {}
+
+
+def test_messages_behind_the_end_are_said_by_each_scan(tmp_path: Path) -> None:
+    store = case("exactfit-493").unpack(tmp_path)
+    with rocketmq.scan(store, columns=["phy_offset"], cache=False) as found:
+        places = [at for batch in found for at in batch["phy_offset"].tolist()]
+    log = sorted((store / "commitlog").iterdir())[-1]
+    inside = [at - int(log.name) for at in places if at >= int(log.name)]
+    with open(log, "r+b") as file:
+        file.seek(inside[len(inside) // 2] + 4)
+        file.write(bytes(4))
+    verified(store, tmp_path / "passed", tmp_path / "out")
+    assert identity_of(str(log)).name.hex() not in kept(tmp_path / "passed")
+
+
+def test_a_cache_in_what_is_read_is_refused(tmp_path: Path) -> None:
+    store = case("rolls-493").unpack(tmp_path)
+    partition = PartitionCase("410-backwards").closed(tmp_path)
+    (tmp_path / "way").symlink_to(store / "commitlog")
+    for call in (
+        lambda: rocketmq.scan(store, cache=store / "cache"),
+        lambda: rocketmq.scan(store, cache=tmp_path / "way" / "cache"),
+        lambda: rocketmq.scan(store / "commitlog", cache=store / "commitlog"),
+        lambda: rocketmq.verify(store, cache=store / "index" / "cache"),
+        lambda: rocketmq.rebuild(store, tmp_path / "out", cache=store),
+        lambda: kafka.scan(partition, cache=partition / "cache"),
+        lambda: kafka.scan(next(partition.glob("*.log")), cache=partition),
+    ):
+        with pytest.raises(ValueError, match=r"^cache: expected a directory outside of .*, where a broker reads, got"):
+            call()
