@@ -15,7 +15,7 @@ from bench.contenders.result import Result, repeat
 from mqindex.columns.columns import Columns
 from mqindex.kafka import LogSegment
 from mqindex.rocketmq import CommitLog, IndexService, MessageStore
-from mqindex.rocketmq.log.log_columns import COLUMNS
+from mqindex.rocketmq.messages.log_columns import COLUMNS
 
 __all__ = ["kafka", "keys_cold", "keys_open", "rocketmq"]
 

@@ -17,9 +17,9 @@ import numpy as np
 from bench import memory
 from bench.contenders.result import Result, checksum, repeat
 from mqindex.rocketmq import ConsumeQueueTable, IndexService
+from mqindex.rocketmq.directories.store import index_paths
 from mqindex.rocketmq.dispatch.reput import Reput, ReputResult
 from mqindex.rocketmq.queue.queue_rules import QueueRules
-from mqindex.rocketmq.store import index_paths
 from tests.support.big_log import BigLog, Block
 
 __all__ = ["follow", "reput"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mqindex.cli.options import BrokerOptions
 
 if TYPE_CHECKING:
-    from mqindex.cli.formats import Columns
+    from mqindex.cli.printing.formats import Columns
     from mqindex.engines import Engine
     from mqindex.kafka.partition.partition_log import IsolationLevel
     from mqindex.report import Catalogue, RebuildReport, RepairReport, Report

@@ -276,7 +276,7 @@ class EngineOptions:
     @contextlib.contextmanager
     def open(self) -> Iterator[Engine]:
         """The engine, with a progress bar on a terminal."""
-        from mqindex.cli.progress import progress_bars
+        from mqindex.cli.printing.progress import progress_bars
 
         if self.engine == "spark":
             from mqindex.spark import SparkEngine

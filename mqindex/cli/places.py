@@ -42,8 +42,8 @@ def require_outside(out: str, home: str | None = None) -> None:
 
 def _places(home: str) -> list[str]:
     """`home`, of either broker's, and wherever its parts are: links may lead to other disks."""
-    from mqindex.kafka.partition import log_dir
-    from mqindex.rocketmq import store
+    from mqindex.kafka.directories import log_dir
+    from mqindex.rocketmq.directories import store
 
     found = [home, *store.places_of(home)]
     with contextlib.suppress(OSError):  # not there, or not to be listed
@@ -65,8 +65,8 @@ def _ways(path: str) -> list[str]:
 def _whose(place: str, *, above: bool) -> str | None:
     """What is a broker's there, in words. `above`: a result would be in it, and not take its place."""
     # Here, as most commands write nothing.
+    from mqindex.kafka.directories.log_dir import list_partitions
     from mqindex.kafka.kinds import is_log_dir, is_partition, partition_name
-    from mqindex.kafka.partition.log_dir import list_partitions
 
     root, name = os.path.split(place)
     if is_part(name) and is_root(root):

@@ -21,11 +21,11 @@ from mqindex.files.results.publication import Publication
 from mqindex.kafka import catalogue
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import replay
+from mqindex.kafka.directories.log_dir import places_of
+from mqindex.kafka.directories.survey import Order, Partition, Survey, gone, start_report, survey
 from mqindex.kafka.index.transaction_index import aborted_bytes
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.log_dir import places_of
-from mqindex.kafka.partition.survey import Order, Partition, Survey, gone, start_report, survey
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.report import RebuildReport
 

@@ -21,11 +21,11 @@ from mqindex.kafka import catalogue
 from mqindex.kafka.checks.diagnosis import Diagnosis, diagnose
 from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.start.start_verdict import verdict
+from mqindex.kafka.directories.log_dir import linked_partitions, log_dir_of
+from mqindex.kafka.directories.partition_files import hold_writers
+from mqindex.kafka.directories.survey import Order, Survey, partitions_at, start_report, survey
 from mqindex.kafka.mending.index_repair import repair_indexes
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.log_dir import linked_partitions, log_dir_of
-from mqindex.kafka.partition.partition_files import hold_writers
-from mqindex.kafka.partition.survey import Order, Survey, partitions_at, start_report, survey
 from mqindex.report import Finding, RepairReport, left_or_repaired
 from mqindex.undo import take_back
 

@@ -14,11 +14,11 @@ from mqindex.engines.tasks import run_one
 from mqindex.health import Read, Share
 from mqindex.kafka.checks.diagnosis import Diagnosis
 from mqindex.kafka.checks.segment_count import DETAILED
+from mqindex.kafka.directories.survey import Survey
 from mqindex.kafka.health.log_dir_health import LogDirHealth
 from mqindex.kafka.health.partition_health import CodecShare, Totals
 from mqindex.kafka.health.partitions import codecs_of, known_offsets, partition_of, sum_of, totals_of
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.survey import Survey
 from mqindex.kafka.verify import examine
 
 

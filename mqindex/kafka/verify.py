@@ -22,9 +22,9 @@ from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
 from mqindex.kafka.checks.start.start_check import StartFiles, look_at_duplicates
 from mqindex.kafka.checks.start.start_verdict import verdict
+from mqindex.kafka.directories.survey import Order, Survey, start_report, survey
 from mqindex.kafka.kinds import PartitionDirectory, partition_name
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.survey import Order, Survey, start_report, survey
 from mqindex.report import Report
 
 

@@ -82,8 +82,8 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.index.index_service import IndexService, QueryOffsetResult
     from mqindex.rocketmq.layout import IndexHeader
     from mqindex.rocketmq.log.commit_log import CommitLog
-    from mqindex.rocketmq.log.message import Message
     from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage
+    from mqindex.rocketmq.messages.message import Message
     from mqindex.rocketmq.metadata.checkpoint import Checkpoint
     from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets
     from mqindex.rocketmq.metadata.topic_configs import TopicConfig
@@ -119,7 +119,7 @@ _HOME = {
     "IndexFile": "mqindex.rocketmq.index.index_file",
     "IndexHeader": "mqindex.rocketmq.layout",
     "IndexService": "mqindex.rocketmq.index.index_service",
-    "Message": "mqindex.rocketmq.log.message",
+    "Message": "mqindex.rocketmq.messages.message",
     "MessageStore": "mqindex.rocketmq.serving.message_store",
     "NewMessage": "mqindex.rocketmq.log.writing.message_encoder",
     "PutMessagesResult": "mqindex.rocketmq.serving.store_writer",

@@ -28,14 +28,14 @@ from mqindex.files.results.delivery import deliver, fetch_all, workshop
 from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, Value
 from mqindex.rocketmq import kinds, layout
-from mqindex.rocketmq import store as stores
+from mqindex.rocketmq.directories import store as stores
+from mqindex.rocketmq.directories.wrong_place import refuse_other_place
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.optimized_file import FileTask, KnownFiles, MadeFile, optimize_file
 from mqindex.rocketmq.sidecar.layout import FILTER_MOST_FILES
 from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, fence_path, filter_path
 from mqindex.rocketmq.sidecar.weaving import known_files, known_of, weave
 from mqindex.rocketmq.sidecar.writing import sidecar_space
-from mqindex.rocketmq.wrong_place import refuse_other_place
 
 _OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 
@@ -243,7 +243,7 @@ def _geometries(order: _Order, paths: Sequence[str]) -> tuple[geometry.Geometry,
     try:
         own = geometry.infer(paths)  # by a quick look: each file is checked whole before it is sorted
     except GeometryError:
-        length = stores.file_size(paths[0])
+        length = geometry.file_size(paths[0])
         shown = geometry.resolve(*given, length)
         if shown is None or layout.index_file_size(*shown) != length:
             raise

@@ -14,7 +14,6 @@ from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.results import staging
 from mqindex.files.results.delivery import deliver_all, workshop
 from mqindex.rocketmq import catalogue, layout
-from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.check import structural_finding
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.compare import next_entry
@@ -74,7 +73,7 @@ def optimize_file(task: FileTask) -> MadeFile:
 
 
 def _optimized(task: FileTask) -> MadeFile:
-    length, wanted = stores.file_size(task.path), layout.index_file_size(*task.own)
+    length, wanted = geometry.file_size(task.path), layout.index_file_size(*task.own)
     if length != wanted:
         raise GeometryError(
             "an index file has another length", path=task.path, expected=wanted, got=length, hint=_REPAIR

@@ -21,8 +21,8 @@ from mqindex.files.results import output_place, staging
 from mqindex.files.results.publication import Publication
 from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import catalogue, layout
-from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.wanted_settings import UnknownSetting, tags_matter, unknown_settings
+from mqindex.rocketmq.directories import store as stores
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options

@@ -26,12 +26,12 @@ from mqindex.files.results import staging
 from mqindex.files.rights import as_owner_of
 from mqindex.report import Finding, RepairReport, left_or_repaired
 from mqindex.rocketmq import catalogue, kinds
-from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import Diagnosis
 from mqindex.rocketmq.checks.log_check import Walked
 from mqindex.rocketmq.checks.queues.queue_diagnosis import QueueDiagnosis
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store
 from mqindex.rocketmq.checks.wanted_settings import refuse, wanted_settings
+from mqindex.rocketmq.directories import store as stores
 from mqindex.rocketmq.mending.index_repair import mend_index, planned_actions
 from mqindex.rocketmq.mending.queue_repair import MendedQueue, mend_queues, move_strays, planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options

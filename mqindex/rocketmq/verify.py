@@ -15,12 +15,12 @@ from mqindex.files.paths import one_look
 from mqindex.files.places.place import Place
 from mqindex.report import Finding, Report
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.sidecar_check import check_sidecar, sidecars_to_check
 from mqindex.rocketmq.checks.start.start_check import check_start
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis, diagnose_store, of_the_log_as_read
 from mqindex.rocketmq.checks.wanted_settings import wanted_settings
+from mqindex.rocketmq.directories import store as stores
 from mqindex.rocketmq.mending.index_repair import planned_actions
 from mqindex.rocketmq.mending.queue_repair import planned_queue_actions
 from mqindex.rocketmq.options import StoreArguments, StoreOptions, store_options

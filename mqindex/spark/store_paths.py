@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from mqindex.errors import BadMagicError, FileStateError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import absolute, base_name, join, list_names, parent_of
+from mqindex.kafka.directories.survey import partitions_at
 from mqindex.kafka.kinds import is_partition
-from mqindex.kafka.partition.survey import partitions_at
 from mqindex.rocketmq.kinds import (
     are_queues,
     beginning_of,

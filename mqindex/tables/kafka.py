@@ -13,16 +13,16 @@ from mqindex import kafka
 from mqindex.columns.columns import Columns
 from mqindex.files import disk
 from mqindex.files.paths import absolute, parent_of, size_of, status_of
+from mqindex.kafka.directories.log_dir import named_partition
+from mqindex.kafka.directories.partition_files import list_segments
+from mqindex.kafka.directories.producer_state import read_producers
+from mqindex.kafka.directories.survey import partitions_at
 from mqindex.kafka.index.index_entries import places_with_data
 from mqindex.kafka.index.transaction_index import aborted_columns
 from mqindex.kafka.kinds import first_offset, segment_name
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import BATCH, batch_columns
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.partition.log_dir import named_partition
-from mqindex.kafka.partition.partition_files import list_segments
-from mqindex.kafka.partition.producer_state import read_producers
-from mqindex.kafka.partition.survey import partitions_at
 from mqindex.tables.bounds import Bounds, Interval
 from mqindex.tables.table import (
     BLOCK,

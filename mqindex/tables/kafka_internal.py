@@ -8,9 +8,9 @@ from typing import Final
 
 from mqindex.columns.columns import Columns
 from mqindex.files.paths import absolute, parent_of
+from mqindex.kafka.directories.log_dir import named_partition
 from mqindex.kafka.internal.decoders import DECODERS
 from mqindex.kafka.internal.markers import decode_markers
-from mqindex.kafka.partition.log_dir import named_partition
 from mqindex.tables.bounds import Bounds, Interval
 from mqindex.tables.kafka import records, tables_of_files
 from mqindex.tables.table import Opened, Options, Table, cheapest_first

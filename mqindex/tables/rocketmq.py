@@ -15,9 +15,9 @@ from mqindex.columns.columns import Columns
 from mqindex.files import disk
 from mqindex.files.paths import absolute, base_name, join, parent_of, relative, status_of
 from mqindex.rocketmq import kinds
+from mqindex.rocketmq.directories.rocksdb import queues_in_rocksdb, refuse_config_in_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets
 from mqindex.rocketmq.options import StoreOptions, store_options
-from mqindex.rocketmq.rocksdb import queues_in_rocksdb, refuse_config_in_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.opening import open_index, open_queues
 from mqindex.tables.bounds import Bounds, Interval
 from mqindex.tables.table import (

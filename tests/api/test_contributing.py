@@ -65,9 +65,21 @@ def test_the_picture_leaves_out_only_arrows_that_follow_from_others() -> None:
 
 
 def test_the_table_has_every_room_of_the_picture() -> None:
-    rows = re.findall(r"^\| (`[^|]*) \|", TEXT.split("## The way")[0], re.MULTILINE)
+    rows = re.findall(r"^\| (`[^|]*) \|", TEXT.split("The rooms inside")[0], re.MULTILINE)
     rooms = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert sorted(rooms) == sorted(house.table()["levels"])
+
+
+def test_the_second_table_has_every_room_inside_the_brokers_and_the_commands() -> None:
+    rows = re.findall(r"^\| ([^|]*?) ?\| (`[^|]*`) \|", TEXT.split("The rooms inside")[1].split("## ")[0], re.MULTILINE)
+    listed: dict[str, set[str]] = {}
+    of: list[str] = []
+    for where, names in rows:
+        of = ["rocketmq", "kafka"] if where == "both" else re.findall(r"`(\w+)`", where) or of
+        for room in of:
+            listed.setdefault(room, set()).update(re.findall(r"`(\w+)`", names))
+    inside = house.table()["inside"]
+    assert listed == {room: set(inside[room]) for room in ("cli", "kafka", "rocketmq")}
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.splitlines()[0].strip("# "))

@@ -42,9 +42,11 @@ LEVELS = {
 }
 INSIDE = {  # the rooms of a room from the bottom to the top; modules without one of their own stand by themselves
     "rocketmq": [
-        {"brokers", "catalogue", "kinds", "layout", "store", "wrong_place"},
-        {"broker_conf", "options", "rocksdb", "settings"},
+        {"brokers", "catalogue", "kinds", "layout"},
+        {"broker_conf", "options", "settings"},
+        {"directories"},
         {"metadata"},
+        {"messages"},
         {"log"},
         {"sidecar"},
         {"index"},
@@ -63,13 +65,14 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"index"},
         {"log"},
         {"internal"},
+        {"directories"},
         {"partition"},
         {"checks"},
         {"stages"},
         {"building"},
-        {"health", "mending", "optimized_file"},
+        {"health", "mending"},
         {"verify", "rebuild", "repair", "report"},
-        {"internal", "scanning"},
+        {"scanning"},
     ],
     "spark": [
         {"geometry_named", "jobs", "missing_files", "noise", "options", "parcels", "rows", "session"} | {"store_paths"},
@@ -101,8 +104,9 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"rocketmq", "kafka"},
     ],
     "cli": [
-        {"completion", "coverage_bar", "findings", "formats", "group", "keys", "options", "output", "progress"}
-        | {"reports", "times", "trouble"},
+        {"times", "trouble"},
+        {"completion", "keys", "printing"},
+        {"group", "options"},
         {"broker"},
         {"rocketmq", "kafka"},
         {"arrow_rows", "brokers", "doctor", "kinds", "output_file", "places"},
@@ -119,7 +123,7 @@ NEVER = [  # (importer, imported): not even inside a function
 
 
 def room(module: str) -> str:
-    """`mqindex.rocketmq.store` is of the room `rocketmq`."""
+    """`mqindex.rocketmq.directories.store` is of the room `rocketmq`."""
     return [*module.split("."), ""][1]
 
 
@@ -243,6 +247,13 @@ def test_nothing_below_the_spark_room_names_spark_or_arrow_at_load() -> None:
 def test_no_room_is_named_after_nothing() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "misc"}
     assert [name for name in modules() if vague & set(name.split("."))] == []
+
+
+def test_no_directory_has_more_than_16_modules() -> None:
+    held: dict[Path, int] = {}
+    for path in PACKAGE.rglob("*.py"):
+        held[path.parent] = held.get(path.parent, 0) + 1
+    assert {str(path.relative_to(PACKAGE)): files for path, files in held.items() if files > 16} == {}
 
 
 @for_each(["mqindex", "mqindex.errors", "mqindex.engines", "mqindex.report"])

@@ -23,7 +23,7 @@ ASKS = {
     "glob": {"glob", "iglob"},
 }  # fmt: skip
 OF_THIS_MACHINE = {  # what is written is looked at where it is
-    "rocketmq/log/log_recovery.py",
+    "rocketmq/log/writing/log_recovery.py",
     "rocketmq/log/writing/log_writer.py",
     "rocketmq/queue/old_queue.py",
 }

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from mqindex.cli import output
 from mqindex.cli.commands import message
+from mqindex.cli.printing import output
 from mqindex.cli.trouble import guarded, true_from_here
 from mqindex.files import disk
 from tests.cli.conftest import Shell, Store

@@ -12,7 +12,7 @@ import pytest
 
 from mqindex.files.paths import status_of
 from mqindex.files.places.place import place_of
-from mqindex.kafka.partition.partition_files import list_segments
+from mqindex.kafka.directories.partition_files import list_segments
 from tests.cli.conftest import Done, Shell
 from tests.golden.test_kafka_elsewhere import narrow, written_now
 from tests.golden.test_kafka_rebuild import every_case

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from mqindex import kafka, rocketmq
-from mqindex.cli.formats import FORMATS
+from mqindex.cli.printing.formats import FORMATS
 from mqindex.columns.columns import Columns
 from tests.cli.conftest import COMMAND, Shell, Store, process
 from tests.support.golden_kafka import PartitionCase

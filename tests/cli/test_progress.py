@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress as RichProgress
 
-from mqindex.cli import progress
+from mqindex.cli.printing import progress
 from mqindex.engines import Progress
 from tests.cli.conftest import Shell, Store
 from tests.cli.test_terminal import on_a_terminal, plain

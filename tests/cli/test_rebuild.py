@@ -19,7 +19,7 @@ from unittest.mock import Mock
 import pytest
 
 from mqindex import kafka, rocketmq
-from mqindex.cli.output import print_fields
+from mqindex.cli.printing.output import print_fields
 from mqindex.errors import StoreInUseError
 from mqindex.report import RebuildReport
 from mqindex.wording.reports import settings

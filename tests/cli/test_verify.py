@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.cli.reports import print_actions
+from mqindex.cli.printing.reports import print_actions
 from tests.cli.conftest import Shell, Store
 
 

@@ -18,7 +18,7 @@ from mqindex._native.queue_view import QueueView, QueueViews
 from mqindex._native.single_calls import SingleCalls
 from mqindex.columns.keys import key_batch
 from mqindex.files.reading.mapped_file import MappedFile
-from mqindex.rocketmq.log.message import Message
+from mqindex.rocketmq.messages.message import Message
 from tests.support.log_writer import LogMessage, frame
 
 __all__ = ["ITEMS"]

@@ -25,8 +25,8 @@ from mqindex.kafka import (
     undo_repair,
     verify,
 )
+from mqindex.kafka.directories.partition_files import list_segments
 from mqindex.kafka.log import batch_windows
-from mqindex.kafka.partition.partition_files import list_segments
 from mqindex.report import Report
 from tests.golden.test_kafka_rebuild import every_case, index_files, options
 from tests.support.elsewhere import MemoryStorage, Ways, memory

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mqindex.rocketmq import CommitLog, NewMessage
-from mqindex.rocketmq.log.log_columns import COLUMNS
+from mqindex.rocketmq.messages.log_columns import COLUMNS
 from tests.support.golden import STORE_CASES, StoreCase
 
 GoldenStore = Callable[[str], tuple[StoreCase, Path]]

@@ -11,7 +11,7 @@ import pytest
 
 from mqindex.columns.columns import BinaryColumn
 from mqindex.rocketmq import CommitLog, Message, MessageStore, NewMessage, verify
-from mqindex.rocketmq.log.log_columns import COLUMNS
+from mqindex.rocketmq.messages.log_columns import COLUMNS
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase, case
 from tests.support.tree import index_bytes
 

@@ -549,7 +549,7 @@ def test_a_file_that_the_owner_of_the_log_may_not_write(store: Path, name: str) 
 
 def test_looking_at_a_lock_that_this_process_holds_does_not_end_it(store: Path) -> None:
     """Closing any descriptor of a locked file ends the lock."""
-    from mqindex.rocketmq import store as stores
+    from mqindex.rocketmq.directories import store as stores
 
     with stores.hold_lock(str(store)):
         assert (start_of(verify(store)).lock, start_of(verify(store)).lock_pid) == ("held", os.getpid())

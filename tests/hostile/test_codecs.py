@@ -11,7 +11,7 @@ import pytest
 
 from mqindex.errors import FormatError
 from mqindex.kafka.log.codecs import CODECS, decompress
-from mqindex.rocketmq.log import body
+from mqindex.rocketmq.messages import body
 
 Bound = Callable[[float], None]
 

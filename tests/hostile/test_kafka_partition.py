@@ -15,7 +15,7 @@ import pytest
 
 from mqindex.errors import BadMagicError, ClosedFileError, MQIndexError, TruncatedFileError
 from mqindex.kafka import PartitionLog
-from mqindex.kafka.partition.partition_files import list_segments
+from mqindex.kafka.directories.partition_files import list_segments
 from tests.support.kafka_writer import CODECS, FIRST_TIME, KafkaRecord, PartitionWriter, batch
 
 TXN = {"producer_id": 3, "producer_epoch": 0, "base_sequence": 0, "transactional": True}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqindex.rocketmq import MessageStore, NewMessage, repair, verify
-from mqindex.rocketmq.log.log_recovery import RECOVERED_FILES
+from mqindex.rocketmq.log.writing.log_recovery import RECOVERED_FILES
 
 FILE = 2048
 CONFIG = {"maxHashSlotNum": 5, "maxIndexNum": 64, "mappedFileSizeCommitLog": FILE, "mappedFileSizeConsumeQueue": 100}

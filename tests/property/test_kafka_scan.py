@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mqindex._native.crc import crc32
 from mqindex.columns.columns import Columns
 from mqindex.kafka import LogSegment, PartitionLog, ScanDamage, scan
-from mqindex.kafka.partition.partition_files import list_segments
+from mqindex.kafka.directories.partition_files import list_segments
 from mqindex.kafka.scanning.scan import SCAN_COLUMNS
 from tests.golden.test_kafka_partition import consumed
 from tests.property.test_kafka_partition import made, write

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mqindex import rocketmq
 from mqindex.errors import ClosedFileError
-from mqindex.rocketmq.log.log_columns import COLUMNS
+from mqindex.rocketmq.messages.log_columns import COLUMNS
 from mqindex.rocketmq.serving.query_message import has_key
 from tests.support.golden import case
 

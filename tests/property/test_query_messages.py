@@ -14,7 +14,7 @@ import pytest
 from mqindex.columns.columns import Columns
 from mqindex.errors import FormatError
 from mqindex.rocketmq import Message, MessageStore, rebuild
-from mqindex.rocketmq.log.log_columns import COLUMNS
+from mqindex.rocketmq.messages.log_columns import COLUMNS
 from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter
 
 # "Aa" and "BB" have one hash, and so have "T#Aa" and "T#BB" and all that differs in them.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mqindex.rocketmq import CommitLog, IndexService
-from mqindex.rocketmq.log.log_columns import COLUMNS, DEFAULT_COLUMNS
+from mqindex.rocketmq.messages.log_columns import COLUMNS, DEFAULT_COLUMNS
 from mqindex.spark.sources import commitlog_ranges
 from mqindex.spark.sources import rocketmq_commitlog as log_source
 from mqindex.spark.sources.reading import arrow_schema

@@ -20,7 +20,7 @@ from typing import Final
 
 from mqindex import engines, errors, rocketmq
 from mqindex._words import plural
-from mqindex.cli.progress import progress_line
+from mqindex.cli.printing.progress import progress_line
 from tests.support.big_log import BigLog, write_big_log
 from tests.support.demo_kafka import lost_time_indexes
 from tests.support.demo_steps import heading, show, tell

@@ -14,7 +14,7 @@ import pytest
 from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine
 from mqindex.errors import CorruptIndexError, GeometryError
-from mqindex.kafka.partition.producer_state import read_producers
+from mqindex.kafka.directories.producer_state import read_producers
 from mqindex.rocketmq import IndexFile, IndexService, MessageStore, NewMessage
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase

@@ -11,8 +11,8 @@ import pytest
 
 from mqindex.columns.columns import BinaryColumn
 from mqindex.errors import FormatError
-from mqindex.rocketmq.log.body import decompress
-from mqindex.rocketmq.log.body_column import decompressed_bodies
+from mqindex.rocketmq.messages.body import decompress
+from mqindex.rocketmq.messages.body_column import decompressed_bodies
 
 ZLIB, LZ4, ZSTD = 0x1, 0x101, 0x201
 

@@ -16,13 +16,14 @@ from mqindex._native.log_columns import ColumnScanner
 from mqindex.errors import BadMagicError, ClosedFileError, FileStateError, FormatError, MQIndexError, TruncatedFileError
 from mqindex.files.reading.opening import map_file
 from mqindex.rocketmq import CommitLog
-from mqindex.rocketmq.log import commit_log, log_columns, log_scan
+from mqindex.rocketmq.log import commit_log, log_scan
 from mqindex.rocketmq.log.commit_log import LogFile, last_file_with_frames
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
-from mqindex.rocketmq.log.log_columns import as_columns
 from mqindex.rocketmq.log.log_files import data_end, list_log_files
 from mqindex.rocketmq.log.log_scan import first_frame
-from mqindex.rocketmq.log.message import read_message
+from mqindex.rocketmq.messages import log_columns
+from mqindex.rocketmq.messages.log_columns import as_columns
+from mqindex.rocketmq.messages.message import read_message
 from tests.support.golden import STORE_CASES, case
 from tests.support.log_writer import LogMessage, LogWriter, frame, frame_size
 from tests.support.small_store import small_messages

@@ -25,8 +25,8 @@ from mqindex.files import disk
 from mqindex.kafka import LogSegment
 from mqindex.rocketmq import CommitLog, IndexFile, rebuild, repair, verify
 from mqindex.rocketmq.checks.queues import queue_diagnosis
-from mqindex.rocketmq.log.log_columns import COLUMNS as ROCKETMQ_COLUMNS
 from mqindex.rocketmq.mending import queue_repair
+from mqindex.rocketmq.messages.log_columns import COLUMNS as ROCKETMQ_COLUMNS
 from mqindex.rocketmq.options import store_options
 from mqindex.rocketmq.pipeline.survey import survey
 from mqindex.rocketmq.queue.old_queue import OldQueue

@@ -15,9 +15,9 @@ from mqindex.cli.kafka.facts import kafka_facts
 from mqindex.cli.kafka.kinds import LOG_DIR, PARTITION
 from mqindex.engines import LocalEngine
 from mqindex.kafka import PartitionLog, rebuild, repair, verify
+from mqindex.kafka.directories.survey import partitions_at
 from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.log import log_segment as log_segment_module
-from mqindex.kafka.partition.survey import partitions_at
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 Delete = Callable[[Path], Any]
@@ -211,7 +211,7 @@ def test_a_partition_that_was_deleted_since_it_was_listed(partition: Path, monke
         shutil.rmtree(partition)
         return found
 
-    monkeypatch.setattr(sys.modules["mqindex.kafka.partition.survey"], "partitions_at", deleted_since)
+    monkeypatch.setattr(sys.modules["mqindex.kafka.directories.survey"], "partitions_at", deleted_since)
     report = verify(partition.parent, engine=LocalEngine(1))
     (one,) = [one for one in report.findings if one.kind == "partition-gone"]
     assert (one.severity, one.path, report.segments) == ("info", str(partition), 0)

@@ -10,8 +10,8 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.errors import FileStateError
 from mqindex.kafka import rebuild, repair, verify
-from mqindex.kafka.partition.partition_files import list_segments
-from mqindex.kafka.partition.survey import interval_bounds
+from mqindex.kafka.directories.partition_files import list_segments
+from mqindex.kafka.directories.survey import interval_bounds
 from mqindex.report import Report, Value
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
 

@@ -13,7 +13,7 @@ from mqindex.files.lock import Holder
 from mqindex.kafka import PartitionLog, rebuild, repair, verify
 from mqindex.kafka import report as kafka_report
 from mqindex.kafka.checks.start.start_check import StartFiles, look_at_duplicates
-from mqindex.kafka.partition.log_dir import duplicate_directories, list_partitions
+from mqindex.kafka.directories.log_dir import duplicate_directories, list_partitions
 from tests.support.kafka_log_dir import ONE, PROPERTIES, closed_log_dir, look, names, unclean
 
 

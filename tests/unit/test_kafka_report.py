@@ -170,9 +170,9 @@ def test_checkpoints_of_the_log_dir_tell_what_was_flushed_and_replicated(tmp_pat
 
 
 def test_a_small_sample_is_given_to_a_few_segments() -> None:
+    from mqindex.kafka.directories.survey import Partition, Survey
     from mqindex.kafka.log.segment_files import SegmentFiles
     from mqindex.kafka.options import partition_options
-    from mqindex.kafka.partition.survey import Partition, Survey
 
     files = tuple(SegmentFiles(at, f"{at:020d}.log") for at in range(1000))
     partition = Partition("t-0", "t-0", partition_options(), files, (1 << 20,) * 1000, (), {}, 0, None)

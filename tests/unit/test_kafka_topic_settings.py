@@ -12,7 +12,7 @@ import pytest
 
 from mqindex.engines import LocalEngine
 from mqindex.kafka import rebuild, repair, verify
-from mqindex.kafka.partition.topic_settings import topic_settings
+from mqindex.kafka.directories.topic_settings import topic_settings
 from mqindex.report import Value
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter, batch
 

@@ -13,7 +13,7 @@ import pytest
 from mqindex._native.log_message import MessageMaker, parse_properties
 from mqindex.errors import BadMagicError, FormatError, MQIndexError, TruncatedFileError
 from mqindex.rocketmq import Message
-from mqindex.rocketmq.log import body
+from mqindex.rocketmq.messages import body
 from tests.conftest import SeededRandom
 from tests.reference.commit_log import parse_properties as slow_parse_properties
 from tests.reference.java import decode_utf8

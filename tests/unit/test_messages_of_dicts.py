@@ -10,7 +10,7 @@ import pytest
 
 from mqindex.errors import CapacityError
 from mqindex.rocketmq import CommitLog, MessageStore, NewMessage
-from mqindex.rocketmq.log.log_columns import COLUMNS
+from mqindex.rocketmq.messages.log_columns import COLUMNS
 
 GEOMETRY = {"hash_slot_num": 50, "index_num": 400, "broker_version": "4.9.3"}
 TIME = 1_700_000_000_000

@@ -11,7 +11,7 @@ import pytest
 from mqindex._needs import needing
 from mqindex.files.places.place import place_of
 from mqindex.kafka.log import codecs
-from mqindex.rocketmq.log import body
+from mqindex.rocketmq.messages import body
 
 CALLS = {
     "obstore": lambda: place_of("s3://a"),

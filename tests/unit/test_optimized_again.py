@@ -14,7 +14,8 @@ from mqindex._native.crc import crc32c
 from mqindex._native.key_filter import filter_shape
 from mqindex.errors import GeometryError
 from mqindex.files.reading.mapped_file import MappedFile
-from mqindex.rocketmq import IndexFile, IndexService, hash_slots, key_hash, optimize, store, verify
+from mqindex.rocketmq import IndexFile, IndexService, hash_slots, key_hash, optimize, verify
+from mqindex.rocketmq.directories import store
 from mqindex.rocketmq.sidecar.key_filter import FilterFile
 from mqindex.rocketmq.sidecar.names import fence_path, filter_path
 from tests.reference.sidecar import KeyFilter

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mqindex.errors import StoreInUseError
+from mqindex.kafka.directories.log_dir import list_partitions, log_dir_of, partitions_of
+from mqindex.kafka.directories.partition_files import PartitionFiles, hold_lock, list_segments
 from mqindex.kafka.kinds import is_partition
 from mqindex.kafka.layout import IndexKind
-from mqindex.kafka.partition.log_dir import list_partitions, log_dir_of, partitions_of
-from mqindex.kafka.partition.partition_files import PartitionFiles, hold_lock, list_segments
 from tests.support.kafka_writer import KafkaRecord, batch
 
 

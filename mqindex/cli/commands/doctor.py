@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqindex.cli.doctor import cluster, installed, machine
 from mqindex.cli.doctor.line import lines_of
 from mqindex.cli.options import json_option, subcommand
-from mqindex.cli.output import print_json, print_line, print_paragraph
+from mqindex.cli.printing.output import print_json, print_line, print_paragraph
 
 LOOKS = {
     "Python": installed.python,

@@ -9,10 +9,10 @@ import click
 
 from mqindex.cli.broker import Listing
 from mqindex.cli.brokers import DUMPED, broker_of
-from mqindex.cli.formats import FORMATS, first_rows
 from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand
-from mqindex.cli.output import json_line
+from mqindex.cli.printing.formats import FORMATS, first_rows
+from mqindex.cli.printing.output import json_line
 from mqindex.cli.trouble import say
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import click
 from mqindex._words import plural
 from mqindex.cli.kinds import require_store
 from mqindex.cli.options import json_option, store_options, subcommand
-from mqindex.cli.output import print_json, print_line
 from mqindex.cli.places import require_outside
-from mqindex.cli.progress import progress_bars
+from mqindex.cli.printing.output import print_json, print_line
+from mqindex.cli.printing.progress import progress_bars
 from mqindex.cli.rocketmq.actions import require_log
 from mqindex.cli.trouble import interrupt, true_from_here
 from mqindex.wording.text import iso

@@ -8,7 +8,7 @@ import click
 
 from mqindex.cli.keys import argument_text, key_batches
 from mqindex.cli.options import json_option, subcommand
-from mqindex.cli.output import Column, Rows, print_json
+from mqindex.cli.printing.output import Column, Rows, print_json
 
 
 @subcommand("hash", "mqindex hash --topic OrderTopic --hash-slot-num 5000000 order-1 order-2")

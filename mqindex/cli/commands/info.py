@@ -13,7 +13,7 @@ from mqindex.cli.brokers import VERIFIED, broker_of
 from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS, require_kind
 from mqindex.cli.options import BrokerOptions, path_options, subcommand
-from mqindex.cli.output import command_line, print_fields, print_json, print_line, print_table
+from mqindex.cli.printing.output import command_line, print_fields, print_json, print_line, print_table
 from mqindex.cli.trouble import say
 from mqindex.wording.text import iso, size
 from mqindex.wording.verdict import ABORT, CLEAN_SHUTDOWN, DELETED, LOCKS, STATES

@@ -11,8 +11,8 @@ from mqindex._words import plural
 from mqindex.cli.keys import argument_text
 from mqindex.cli.kinds import require_store
 from mqindex.cli.options import json_option, out_file_option, store_options, subcommand
-from mqindex.cli.output import command_line, print_json, print_line
 from mqindex.cli.places import appearing, require_no_broker_file, require_outside
+from mqindex.cli.printing.output import command_line, print_json, print_line
 from mqindex.cli.rocketmq.actions import require_log
 from mqindex.cli.rocketmq.messages import (
     MOST_OF_AN_ID,

@@ -12,16 +12,16 @@ import click
 
 from mqindex.cli.broker import Scanned, Selection
 from mqindex.cli.brokers import SCANNED, broker_of
-from mqindex.cli.formats import FORMATS, first_rows, rows_of
 from mqindex.cli.keys import key_batches
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, cache_option, out_file_option, path_options, subcommand, time_option
 from mqindex.cli.output_file import ENDINGS, written_to
 from mqindex.cli.places import require_outside
+from mqindex.cli.printing.formats import FORMATS, first_rows, rows_of
 from mqindex.cli.trouble import say
 
 if TYPE_CHECKING:
-    from mqindex.cli.formats import Columns
+    from mqindex.cli.printing.formats import Columns
     from mqindex.kafka.partition.partition_log import IsolationLevel
 
 FORMS: Final = {"table": "table", "csv": "csv", "ndjson": "json", "arrow": "arrow", "parquet": "parquet"}

@@ -10,9 +10,9 @@ import click
 from mqindex._words import plural
 from mqindex.cli.kinds import require_kind
 from mqindex.cli.options import EngineOptions, engine_options, json_option, storage_option, subcommand
-from mqindex.cli.output import print_line
 from mqindex.cli.places import appearing, require_outside
-from mqindex.cli.reports import finished, print_summary, way_back
+from mqindex.cli.printing.output import print_line
+from mqindex.cli.printing.reports import finished, print_summary, way_back
 from mqindex.cli.rocketmq.kinds import INDEX_DIR, INDEX_FILE, STORE
 from mqindex.cli.trouble import true_from_here
 from mqindex.files.paths import absolute, parent_of

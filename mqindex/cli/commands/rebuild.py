@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import click
 
 from mqindex.cli.brokers import HOMES, broker_of, library_of, unseen_kind
-from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, cache_option, parts_option, report_options, subcommand
-from mqindex.cli.output import print_line
 from mqindex.cli.places import appearing, require_outside
-from mqindex.cli.reports import finished, print_summary
+from mqindex.cli.printing.findings import print_findings
+from mqindex.cli.printing.output import print_line
+from mqindex.cli.printing.reports import finished, print_summary
 from mqindex.cli.trouble import TROUBLE, Trouble, true_from_here
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import absolute, join

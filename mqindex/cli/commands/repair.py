@@ -6,11 +6,11 @@ import click
 
 from mqindex._words import plural
 from mqindex.cli.brokers import HOMES, broker_of, library_of, unseen_kind
-from mqindex.cli.findings import print_findings
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, report_options, subcommand
-from mqindex.cli.output import print_line
-from mqindex.cli.reports import finished, print_actions, print_summary, way_back
+from mqindex.cli.printing.findings import print_findings
+from mqindex.cli.printing.output import print_line
+from mqindex.cli.printing.reports import finished, print_actions, print_summary, way_back
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.trouble import true_from_here
 from mqindex.files.backups.backup import NO_BACKUP

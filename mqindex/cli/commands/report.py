@@ -14,9 +14,9 @@ import mqindex
 from mqindex.cli.brokers import REPORTED, broker_of, page_of, unseen_kind
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, out_file_option, report_options, subcommand
-from mqindex.cli.output import print_json, print_line
 from mqindex.cli.places import appearing, require_no_broker_file, require_outside
-from mqindex.cli.reports import repairable
+from mqindex.cli.printing.output import print_json, print_line
+from mqindex.cli.printing.reports import repairable
 from mqindex.cli.trouble import Trouble, say, true_from_here
 from mqindex.errors import GeometryError, TruncatedFileError, reason
 from mqindex.files.paths import absolute

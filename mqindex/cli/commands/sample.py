@@ -8,8 +8,8 @@ from importlib import resources
 import click
 
 from mqindex.cli.options import json_option, subcommand
-from mqindex.cli.output import command_line, print_json, print_line
 from mqindex.cli.places import appearing, require_outside
+from mqindex.cli.printing.output import command_line, print_json, print_line
 from mqindex.cli.trouble import true_from_here
 from mqindex.files.results.unpacking import unpack
 

@@ -9,9 +9,9 @@ import click
 
 from mqindex._needs import needing
 from mqindex.cli.commands.messages import FORMS, form_of
-from mqindex.cli.formats import FORMATS, Columns, rows_of
 from mqindex.cli.options import json_option, out_file_option, subcommand
 from mqindex.cli.output_file import written_to
+from mqindex.cli.printing.formats import FORMATS, Columns, rows_of
 from mqindex.cli.trouble import Trouble
 from mqindex.files import disk
 from mqindex.files.places.place import is_url

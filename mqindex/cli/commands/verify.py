@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
-from mqindex.cli.findings import print_findings
 from mqindex.cli.kafka.kinds import LOG_DIR, OF_SEGMENT
 from mqindex.cli.kinds import KINDS, require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, cache_option, report_options, subcommand
-from mqindex.cli.output import command_line, print_fields, print_line
 from mqindex.cli.places import require_outside
-from mqindex.cli.reports import finished, print_actions, repairable
+from mqindex.cli.printing.findings import print_findings
+from mqindex.cli.printing.output import command_line, print_fields, print_line
+from mqindex.cli.printing.reports import finished, print_actions, repairable
 from mqindex.cli.trouble import Trouble
 from mqindex.files.paths import absolute, parent_of
 from mqindex.files.places.place import Place

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from mqindex.cli.broker import Listing, Question, Selection
 from mqindex.cli.kafka.kinds import LOG_DIR, PARTITION, SEGMENT
 from mqindex.cli.options import BrokerOptions
-from mqindex.cli.output import command_line
+from mqindex.cli.printing.output import command_line
 from mqindex.cli.trouble import Trouble
 
 if TYPE_CHECKING:
     from mqindex.cli.broker import Scanned
-    from mqindex.cli.formats import Columns
+    from mqindex.cli.printing.formats import Columns
     from mqindex.engines import Engine
     from mqindex.kafka import LogDirHealth, Scan
     from mqindex.report import Catalogue, Report

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqindex._words import plural
 from mqindex.cli.broker import Listing
-from mqindex.cli.formats import Columns
 from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
+from mqindex.cli.printing.formats import Columns
 from mqindex.files.paths import absolute, parent_of
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ Named = tuple[Any, ...]
 
 def _homes(kind: str, path: str) -> Iterator[tuple[Named, str, str]]:
     """What each row says of where it is, the segment or partition to read, and the partition's directory."""
-    from mqindex.kafka.partition.log_dir import list_partitions
+    from mqindex.kafka.directories.log_dir import list_partitions
 
     if kind == kinds.LOG_DIR:
         for one in list_partitions(path):
@@ -135,7 +135,7 @@ def _places(named: Named, base_offset: int, rows: int) -> dict[str, Any]:
 def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int, LogSegment]]:
     """Each segment, open, one after the other, with its base offset."""
     from mqindex.kafka import LogSegment
-    from mqindex.kafka.partition.partition_files import list_segments
+    from mqindex.kafka.directories.partition_files import list_segments
 
     if kind == kinds.SEGMENT:
         with open_segment(path) as segment:
@@ -183,7 +183,7 @@ def _texts(texts: list[str]) -> StringColumn:
 
 
 def _producers(path: str, damage: list[str]) -> Iterator[Columns]:
-    from mqindex.kafka.partition.producer_state import read_producers
+    from mqindex.kafka.directories.producer_state import read_producers
 
     producers = read_producers(path)
     yield {

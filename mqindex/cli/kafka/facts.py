@@ -19,9 +19,9 @@ from mqindex.health import a_day
 
 if TYPE_CHECKING:
     from mqindex.kafka import LogSegment
+    from mqindex.kafka.directories.partition_files import PartitionFiles
     from mqindex.kafka.kinds import PartitionDirectory
     from mqindex.kafka.log.segment_files import SegmentFiles
-    from mqindex.kafka.partition.partition_files import PartitionFiles
 
 Facts = dict[str, Any]
 _MOST_NAMED: Final = 100  # producers of open transactions
@@ -64,8 +64,8 @@ def _transaction_index(path: str) -> Facts:
 
 
 def _snapshot(path: str) -> Facts:
+    from mqindex.kafka.directories.producer_state import read_producers
     from mqindex.kafka.layout import base_offset_of
-    from mqindex.kafka.partition.producer_state import read_producers
 
     producers = read_producers(path)
     return {
@@ -100,8 +100,8 @@ def _part(path: str, facts: Callable[[str], Facts]) -> Facts | None:
 
 
 def _partition(path: str) -> Facts:
+    from mqindex.kafka.directories import partition_files
     from mqindex.kafka.kinds import is_partition
-    from mqindex.kafka.partition import partition_files
 
     if not is_partition(path):
         raise Trouble(f"{path} is no partition: expected segments, as 00000000000000000000.log")
@@ -109,8 +109,8 @@ def _partition(path: str) -> Facts:
 
 
 def _of_partition(path: str, files: PartitionFiles) -> Facts:
-    from mqindex.kafka.partition import log_dir
-    from mqindex.kafka.partition.offset_checkpoint import log_start_offset, start_before
+    from mqindex.kafka.directories import log_dir
+    from mqindex.kafka.directories.offset_checkpoint import log_start_offset, start_before
 
     directory = absolute(path)
     rows = [_row(segment) for segment in files.segments]
@@ -166,7 +166,7 @@ def _next_offset(segment: LogSegment) -> Facts:
 
 
 def _log_dir(path: str) -> Facts:
-    from mqindex.kafka.partition import log_dir, partition_files
+    from mqindex.kafka.directories import log_dir, partition_files
 
     rows: list[Facts] = []
     lost: Counter[str] = Counter()

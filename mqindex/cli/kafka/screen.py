@@ -7,9 +7,9 @@ from itertools import accumulate
 from typing import Any, Final
 
 from mqindex._words import plural
-from mqindex.cli.coverage_bar import coverage_bar
-from mqindex.cli.output import print_fields, print_line
-from mqindex.cli.progress import amount
+from mqindex.cli.printing.coverage_bar import coverage_bar
+from mqindex.cli.printing.output import print_fields, print_line
+from mqindex.cli.printing.progress import amount
 from mqindex.wording.text import iso, size
 from mqindex.wording.verdict import BEFORE_SEGMENTS, CLEAN_SHUTDOWN, LOCKS, STATES
 

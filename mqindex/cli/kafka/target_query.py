@@ -11,7 +11,7 @@ from mqindex.cli.broker import Question
 from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.keys import key_batches
-from mqindex.cli.output import Column, Rows, command_line, print_json
+from mqindex.cli.printing.output import Column, Rows, command_line, print_json
 from mqindex.cli.times import milliseconds
 from mqindex.cli.trouble import Trouble, say
 from mqindex.files.paths import absolute, parent_of
@@ -154,7 +154,7 @@ def _records(path: str, targets: Targets) -> Iterator[Answer]:
 
 def _records_of_log_dir(path: str, targets: Targets) -> Iterator[Answer]:
     """Of each partition in use."""
-    from mqindex.kafka.partition.log_dir import list_partitions
+    from mqindex.kafka.directories.log_dir import list_partitions
 
     for one in list_partitions(path):
         if one.state is None:
@@ -168,7 +168,7 @@ def _records_of_log_dir(path: str, targets: Targets) -> Iterator[Answer]:
 
 def _say_what_is_not_here(log: PartitionLog, offset: int) -> None:
     """That the log begins before its segments, where an offset is asked that may be there."""
-    from mqindex.kafka.partition.offset_checkpoint import start_before
+    from mqindex.kafka.directories.offset_checkpoint import start_before
 
     oldest = log.segments[0].base_offset if log.segments else 0
     start = start_before(log.directory, oldest)

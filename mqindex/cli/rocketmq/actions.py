@@ -15,7 +15,7 @@ from mqindex.files import disk
 from mqindex.files.paths import absolute, base_name, join, parent_of
 
 if TYPE_CHECKING:
-    from mqindex.cli.formats import Columns
+    from mqindex.cli.printing.formats import Columns
     from mqindex.engines import Engine
     from mqindex.report import Catalogue, Report
     from mqindex.rocketmq import Scan
@@ -74,10 +74,10 @@ def require_log(path: str, options: StoreArguments) -> None:
 
     If only a cluster sees the store, its workers check it.
     """
+    from mqindex.rocketmq.directories.store import require_parts
     from mqindex.rocketmq.log.dledger import refuse_dledger
     from mqindex.rocketmq.options import store_options
     from mqindex.rocketmq.pipeline.survey import log_gone_from, refuse_log_gone
-    from mqindex.rocketmq.store import require_parts
 
     chosen = store_options(path, **options)
     directories = chosen.commitlog
@@ -216,7 +216,7 @@ def _entries_of_files(directory: str, options: StoreArguments) -> Iterator[Colum
 def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[str]) -> Iterator[Columns]:
     from mqindex.cli.rocketmq.queues import log_file_extent
     from mqindex.rocketmq import CommitLog
-    from mqindex.rocketmq.log.log_columns import no_messages, require_columns
+    from mqindex.rocketmq.messages.log_columns import no_messages, require_columns
 
     if kind == COMMIT_LOG_DIR:
         directory, start, stop = path, None, None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mqindex._words import plural
 from mqindex.cli.broker import Question
 from mqindex.cli.keys import argument_text, key_batches
-from mqindex.cli.output import Column, Rows, print_json
+from mqindex.cli.printing.output import Column, Rows, print_json
 from mqindex.cli.rocketmq.kinds import INDEX_FILE, STORE
 from mqindex.cli.rocketmq.message_rows import MessageRows, hit_fields, open_log
 from mqindex.cli.trouble import Trouble, say

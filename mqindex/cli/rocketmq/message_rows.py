@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mqindex.cli.broker import Question
-from mqindex.cli.output import Aligned, print_paragraph
+from mqindex.cli.printing.output import Aligned, print_paragraph
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.rocketmq.messages import Body
 from mqindex.cli.trouble import Trouble, say

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from mqindex._words import plural
-from mqindex.cli.output import print_fields, print_line
+from mqindex.cli.printing.output import print_fields, print_line
 from mqindex.cli.trouble import Trouble
 from mqindex.errors import FileStateError, FormatError
 from mqindex.files import disk
@@ -42,7 +42,7 @@ class Body:
     @classmethod
     def of(cls, message: Message) -> Body:
         """The body of a message; an error is a sentence in `problem`."""
-        from mqindex.rocketmq.log.body import codec_of
+        from mqindex.rocketmq.messages.body import codec_of
 
         codec = None
         try:
@@ -61,7 +61,7 @@ class Body:
 
 
 def _inner_batch(message: Message) -> str:
-    from mqindex.rocketmq.log.body import INNER_BATCH
+    from mqindex.rocketmq.messages.body import INNER_BATCH
 
     if not message.sys_flag & INNER_BATCH:
         return ""

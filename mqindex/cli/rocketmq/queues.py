@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mqindex.cli.formats import Columns
+from mqindex.cli.printing.formats import Columns
 from mqindex.cli.rocketmq import kinds
 from mqindex.cli.trouble import Trouble
 from mqindex.files import disk

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from mqindex._words import plural
-from mqindex.cli.coverage_bar import coverage_bar
-from mqindex.cli.output import print_fields, print_line
-from mqindex.cli.progress import amount
+from mqindex.cli.printing.coverage_bar import coverage_bar
+from mqindex.cli.printing.output import print_fields, print_line
+from mqindex.cli.printing.progress import amount
 from mqindex.cli.rocketmq.glance import covered_share
 from mqindex.wording.text import iso, size
 from mqindex.wording.verdict import ABORT

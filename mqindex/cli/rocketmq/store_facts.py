@@ -147,7 +147,7 @@ def _log(options: StoreOptions) -> Facts | None:
 
 
 def _queues(options: StoreOptions) -> Facts | None:
-    from mqindex.rocketmq.rocksdb import queues_in_rocksdb
+    from mqindex.rocketmq.directories.rocksdb import queues_in_rocksdb
 
     home = options.consume_queue
     try:
@@ -160,7 +160,7 @@ def _queues(options: StoreOptions) -> Facts | None:
 
 
 def _groups(config: str, options: StoreOptions) -> Facts:
-    from mqindex.rocketmq.rocksdb import config_in_rocksdb
+    from mqindex.rocketmq.directories.rocksdb import config_in_rocksdb
 
     rocksdb = config_in_rocksdb(options)
     if rocksdb is not None:

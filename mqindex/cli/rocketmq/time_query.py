@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from mqindex.cli.broker import Question
-from mqindex.cli.output import Column, Rows, print_json
+from mqindex.cli.printing.output import Column, Rows, print_json
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.times import milliseconds
 from mqindex.cli.trouble import Trouble, say

@@ -24,11 +24,11 @@ from mqindex.kafka.checks.segment_check import CheckedSegment, check_segment
 from mqindex.kafka.checks.segment_count import plan_counting
 from mqindex.kafka.checks.segment_log import SegmentCheck
 from mqindex.kafka.checks.transaction_check import Markers, check_transactions
+from mqindex.kafka.directories.producer_state import OpenTransactions, open_transactions_at
+from mqindex.kafka.directories.survey import Partition, Survey, gone
 from mqindex.kafka.index.transaction_index import AbortedTxn, aborted_bytes
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.leader_epochs import Epochs, check_epochs
-from mqindex.kafka.partition.producer_state import OpenTransactions, open_transactions_at
-from mqindex.kafka.partition.survey import Partition, Survey, gone
 from mqindex.kafka.partition.transactions import Replay, events_from
 from mqindex.report import Finding, Report
 

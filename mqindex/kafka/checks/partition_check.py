@@ -13,9 +13,9 @@ from mqindex.files.paths import base_name, join
 from mqindex.kafka import catalogue
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.transaction_check import Markers
+from mqindex.kafka.directories.producer_state import NEVER
+from mqindex.kafka.directories.survey import Partition
 from mqindex.kafka.partition.leader_epochs import CHECKPOINT, Epochs, read_epochs
-from mqindex.kafka.partition.producer_state import NEVER
-from mqindex.kafka.partition.survey import Partition
 from mqindex.kafka.partition.transactions import Replay
 from mqindex.report import Finding
 

@@ -28,6 +28,7 @@ from mqindex.kafka.checks.segment_count import CountedSegment, count_segment
 from mqindex.kafka.checks.segment_fate import Course, Fate, course_of
 from mqindex.kafka.checks.segment_indexes import check_indexes, no_file
 from mqindex.kafka.checks.segment_log import CheckedLog, SegmentCheck, checked_log, recovered, refused_log
+from mqindex.kafka.directories.log_dir import log_dir_of
 from mqindex.kafka.index.transaction_index import read_aborted
 from mqindex.kafka.layout import MAX_LOG_SIZE, MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.batches import has_append_time
@@ -36,7 +37,6 @@ from mqindex.kafka.log.log_damage import good_parts
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.records import read_records
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.partition.log_dir import log_dir_of
 from mqindex.report import Finding
 
 

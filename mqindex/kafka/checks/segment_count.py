@@ -14,13 +14,13 @@ from mqindex._native.kafka_recovery import Recovered
 from mqindex.columns.distinct import distinct
 from mqindex.errors import FormatError, was_cut
 from mqindex.files.paths import size_of, status_of
+from mqindex.kafka.directories.survey import Survey
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.log.batches import codec_of
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.log_tally import LogTally, tally_of
 from mqindex.kafka.log.records import payload_of
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.partition.survey import Survey
 
 DETAILED: Final = 100
 """How many partitions of a log dir are reported one by one."""

@@ -21,15 +21,22 @@ from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Diagnosis, Replay
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.segment_indexes import check_alone
 from mqindex.kafka.checks.transaction_check import check_transactions_alone
+from mqindex.kafka.directories.log_dir import was_clean
+from mqindex.kafka.directories.offset_checkpoint import log_start_offset
+from mqindex.kafka.directories.partition_files import PartitionFiles, list_segments
+from mqindex.kafka.directories.producer_state import readable_snapshot
+from mqindex.kafka.directories.survey import (
+    Order,
+    Partition,
+    Survey,
+    surveyed_partition,
+    told_topics,
+    was_cleanly_closed,
+)
 from mqindex.kafka.kinds import SegmentName, segment_name
 from mqindex.kafka.layout import IndexKind, base_offset_of
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.partition.log_dir import was_clean
-from mqindex.kafka.partition.offset_checkpoint import log_start_offset
-from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments
-from mqindex.kafka.partition.producer_state import readable_snapshot
-from mqindex.kafka.partition.survey import Order, Partition, Survey, surveyed_partition, told_topics, was_cleanly_closed
 
 _WITH_TRANSACTIONS: Final = ("log", IndexKind.TRANSACTION)
 

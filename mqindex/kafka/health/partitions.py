@@ -15,6 +15,7 @@ from mqindex.health import Histogram, Text
 from mqindex.kafka.checks.diagnosis import DiagnosedPartition, Replayed
 from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.segment_count import CountedSegment, Expanded
+from mqindex.kafka.directories.offset_checkpoint import Offsets, entry_name, readable_offsets
 from mqindex.kafka.health.partition_health import (
     BatchSpan,
     CodecShare,
@@ -31,7 +32,6 @@ from mqindex.kafka.health.partition_health import (
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.codecs import CODECS
 from mqindex.kafka.log.log_tally import COUNTS, PRODUCER, STRETCH
-from mqindex.kafka.partition.offset_checkpoint import Offsets, entry_name, readable_offsets
 
 _STRETCHES, _SEGMENTS, _EPOCHS, _BIGGEST, _LISTED = 200, 200, 100, 20, 20
 _MIB: Final = 1 << 20

@@ -1,1 +1,1 @@
-"""Partitions and log dirs: their files, what a consumer reads of them, and their transactions."""
+"""Partitions as a consumer sees them: records, offsets, and their transactions."""

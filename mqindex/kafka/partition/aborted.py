@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex.files.fork_lock import new_lock
+from mqindex.kafka.directories.producer_state import OpenTransactions, readable_snapshot
 from mqindex.kafka.index.transaction_index import AbortedTxn, TxnIndexSearchResult, search_aborted
 from mqindex.kafka.log.batches import is_control, is_transactional
-from mqindex.kafka.partition.producer_state import OpenTransactions, readable_snapshot
 from mqindex.kafka.partition.served_segment import ServedSegment
 from mqindex.kafka.partition.transactions import Replay, events_of
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from mqindex.files.paths import join
 from mqindex.kafka import catalogue
-from mqindex.kafka.partition.offset_checkpoint import read_checkpoint, split_fields, whole_number
+from mqindex.kafka.directories.offset_checkpoint import read_checkpoint, split_fields, whole_number
 from mqindex.report import Finding
 
 CHECKPOINT: Final = "leader-epoch-checkpoint"

@@ -15,7 +15,7 @@ from mqindex.columns.numbers import Time
 from mqindex.errors import BadMagicError
 from mqindex.files.paths import absolute
 from mqindex.files.places.place import given_path
-from mqindex.kafka.partition.log_dir import partitions_of
+from mqindex.kafka.directories.log_dir import partitions_of
 from mqindex.kafka.partition.partition_log import PartitionLog
 
 

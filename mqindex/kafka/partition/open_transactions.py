@@ -10,11 +10,11 @@ import numpy as np
 
 from mqindex.files.paths import size_of
 from mqindex.files.places.place import Place
+from mqindex.kafka.directories.partition_files import PartitionFiles
+from mqindex.kafka.directories.producer_state import OpenTransactions, readable_snapshot
 from mqindex.kafka.log.batches import BATCH, is_control, is_transactional
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.partition.partition_files import PartitionFiles
-from mqindex.kafka.partition.producer_state import OpenTransactions, readable_snapshot
 from mqindex.kafka.partition.transactions import Replay, events_of
 
 _MOST: Final = (1 << 30) + (64 << 20)  # bytes of log: a segment, and a little

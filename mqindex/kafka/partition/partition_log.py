@@ -20,6 +20,9 @@ from mqindex.columns.numbers import Time, Times, times
 from mqindex.files.closable import Closable
 from mqindex.files.paths import absolute
 from mqindex.files.places.place import given_path
+from mqindex.kafka.directories.log_dir import require_partition
+from mqindex.kafka.directories.offset_checkpoint import log_start_offset, start_before
+from mqindex.kafka.directories.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.log.batches import is_control
@@ -27,10 +30,7 @@ from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_search import int64
 from mqindex.kafka.partition.aborted import AbortedTransactions
-from mqindex.kafka.partition.log_dir import require_partition
-from mqindex.kafka.partition.offset_checkpoint import log_start_offset, start_before
 from mqindex.kafka.partition.offset_search import find_offsets_by_timestamps
-from mqindex.kafka.partition.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.partition.partition_read import read_partition
 from mqindex.kafka.partition.served_segment import ServedSegment
 from mqindex.wording.verdict import BEFORE_SEGMENTS

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from mqindex._native.guard import check_whole
 from mqindex.errors import FormatError, was_cut
+from mqindex.kafka.directories.producer_state import OpenTransactions
 from mqindex.kafka.index.transaction_index import AbortedTxn
 from mqindex.kafka.log.batches import codec_of, is_control
 from mqindex.kafka.log.records import payload_of
-from mqindex.kafka.partition.producer_state import OpenTransactions
 
 EVENT: Final = np.dtype([("producer_id", "=i8"), ("offset", "=i8"), ("kind", "i1")])
 """offset: the batch's base offset. kind: BEGIN, ABORT, COMMIT, or what else a marker says, which ends nothing; GOES_ON:

@@ -11,12 +11,12 @@ from mqindex._native.numbers import whole_number
 from mqindex.columns.limits import several
 from mqindex.files import disk
 from mqindex.files.paths import absolute, as_it_is, one_look, parent_of, status_of
+from mqindex.kafka.directories.log_dir import named_partition
+from mqindex.kafka.directories.partition_files import while_files_go
+from mqindex.kafka.directories.survey import partitions_at
 from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.layout import base_offset_of, require_file
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.partition.log_dir import named_partition
-from mqindex.kafka.partition.partition_files import while_files_go
-from mqindex.kafka.partition.survey import partitions_at
 
 
 class ChosenSegment(NamedTuple):

@@ -8,9 +8,9 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from mqindex.kafka.directories.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
-from mqindex.kafka.partition.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.scanning.chosen_segments import ChosenPartition
 from mqindex.kafka.scanning.record_filter import RecordFilter
 

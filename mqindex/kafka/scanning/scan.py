@@ -16,13 +16,13 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.paths import absolute, parent_of
 from mqindex.files.places.place import given_path
+from mqindex.kafka.directories.log_dir import homes_of
 from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.records import COLUMNS, no_records
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.isolation import visible_to
-from mqindex.kafka.partition.log_dir import homes_of
 from mqindex.kafka.partition.partition_log import IsolationLevel
 from mqindex.kafka.scanning.chosen_segments import ChosenPartition, chosen_partitions
 from mqindex.kafka.scanning.opened_segments import OpenedSegments

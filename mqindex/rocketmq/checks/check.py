@@ -12,9 +12,10 @@ from mqindex.errors import MQIndexError, was_cut
 from mqindex.files import disk
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
-from mqindex.rocketmq import catalogue, layout, store
+from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.index.compare import Comparison, Difference, Place, are_expired, next_entry, time_diffs
 from mqindex.rocketmq.index.compare_moved import comparisons, entries_absent, entries_of, first_time_diff
+from mqindex.rocketmq.index.geometry import file_size
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_FIELDS, INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.log.expiry import present
@@ -103,7 +104,7 @@ def _check_growing(check: FileCheck) -> Checked:
 
 
 def _check_file(check: FileCheck) -> Checked:
-    size, wanted = store.file_size(check.path), layout.index_file_size(*check.geometry)
+    size, wanted = file_size(check.path), layout.index_file_size(*check.geometry)
     if size != wanted:
         return _bad(check, catalogue.INDEX_SIZE.finding(check.path, expected=wanted, got=size))
     try:

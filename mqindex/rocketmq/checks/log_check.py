@@ -27,7 +27,7 @@ from mqindex.rocketmq.checks.waiting import Waiting
 from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.frame_windows import frame_window
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
-from mqindex.rocketmq.log.message import fault_error
+from mqindex.rocketmq.messages.message import fault_error
 from mqindex.rocketmq.pipeline.log_end import find_after_end
 from mqindex.rocketmq.pipeline.split_walk import SplitRange, SplitWalk, counts, walk_split
 from mqindex.rocketmq.pipeline.splits import LogRange, Stitched, cut, damage_finding, stitch

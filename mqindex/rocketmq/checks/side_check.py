@@ -19,6 +19,7 @@ from mqindex.rocketmq.brokers import TIMER_OFFSET_CORRECTED, TIMERS
 from mqindex.rocketmq.catalogue import OffsetKinds
 from mqindex.rocketmq.checks.start.config_files import CONFIG_FILES, config_findings, is_there
 from mqindex.rocketmq.checks.start.start_files import is_log_file, listed, message_at, number_of
+from mqindex.rocketmq.directories.rocksdb import config_in_rocksdb
 from mqindex.rocketmq.layout import CHECKPOINT_SIZE
 from mqindex.rocketmq.metadata.checkpoint import LATEST_TIME, Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
@@ -26,7 +27,6 @@ from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
-from mqindex.rocketmq.rocksdb import config_in_rocksdb
 from mqindex.rocketmq.settings import TIMER_WHEEL
 
 _K = TypeVar("_K")

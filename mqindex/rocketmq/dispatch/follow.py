@@ -30,8 +30,8 @@ from mqindex.files import disk
 from mqindex.files.few_threads import started
 from mqindex.files.paths import absolute, parent_of
 from mqindex.files.rights import as_owner_of
-from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.checks.diagnosis import check_files
+from mqindex.rocketmq.directories import store as stores
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset

@@ -14,9 +14,9 @@ from mqindex.files.paths import join, list_names
 from mqindex.files.reading.regular import reading_text
 from mqindex.files.results.output_place import require_apart, require_place
 from mqindex.files.results.whole_file import have_file, replace_content
-from mqindex.rocketmq import store as stores
 from mqindex.rocketmq.brokers import TAGS_INDEXED, broker_of
 from mqindex.rocketmq.checks.wanted_settings import unknown_settings
+from mqindex.rocketmq.directories import store as stores
 from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.options import INDEX_SWITCHES, StoreOptions, store_options
 from mqindex.rocketmq.pipeline.survey import require_log, survey

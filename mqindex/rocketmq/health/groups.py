@@ -10,12 +10,12 @@ from mqindex.engines.tasks import run_one
 from mqindex.errors import MQIndexError, reason
 from mqindex.files.paths import join
 from mqindex.health import Text
+from mqindex.rocketmq.directories.rocksdb import refuse_config_in_rocksdb
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.batch.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import SCHEDULE_TOPIC
-from mqindex.rocketmq.rocksdb import refuse_config_in_rocksdb
 
 _GROUPS = 200
 _QUEUES = 64

@@ -10,7 +10,7 @@ from mqindex.errors import MQIndexError
 from mqindex.health import Text
 from mqindex.rocketmq.log.frame_windows import frame_window
 from mqindex.rocketmq.log.log_entries import LogSpan
-from mqindex.rocketmq.log.message import Message, read_message
+from mqindex.rocketmq.messages.message import Message, read_message
 
 
 @dataclass(frozen=True, slots=True)

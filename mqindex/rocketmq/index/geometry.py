@@ -19,12 +19,12 @@ import numpy.typing as npt
 from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
-from mqindex.files.paths import base_name, parent_of, size_of
+from mqindex.files.paths import base_name, is_link, parent_of, size_of
 from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.opening import map_file
 from mqindex.files.reading.regular import reading
-from mqindex.rocketmq import layout, store
+from mqindex.rocketmq import layout
 from mqindex.rocketmq.layout import (
     HASH_SLOT_NUM,
     INDEX_ENTRY_FIELDS,
@@ -85,6 +85,16 @@ def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) ->
         return agreed.pop()
     what = "more than one geometry fits the index files" if agreed else "the index files agree on no geometry"
     raise GeometryError(what, path=names[0], got=_listed(agreed or set.union(*votes)), hint=_HINT)
+
+
+def file_size(path: str) -> int:
+    """The length of a listed file; 0 for a link that leads nowhere, which a broker fills with zeros or cannot open."""
+    try:
+        return size_of(path)
+    except OSError:
+        if is_link(path):
+            return 0
+        raise
 
 
 def resolve(hash_slot_num: int | None, index_num: int | None, size: int) -> Geometry | None:
@@ -332,7 +342,7 @@ def _of_one_size(names: list[str]) -> list[str]:
 
 
 def _default_or_refuse(names: list[str], unread: list[OSError]) -> Geometry:
-    sizes = {name: store.file_size(name) for name in names}
+    sizes = {name: file_size(name) for name in names}
     if _DEFAULT_SIZE in sizes.values():
         return _DEFAULT
     if unread:

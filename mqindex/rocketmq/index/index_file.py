@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,6 @@ from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_space import IndexSpace
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader, Order
 from mqindex.rocketmq.sidecar.names import sidecar_directory
-from mqindex.rocketmq.store import hold_index_file
 
 if TYPE_CHECKING:
     from mqindex._native.key_filter import AskedHashes
@@ -150,7 +149,7 @@ class IndexFile(SingleCalls, Closable):
             if sparse:
                 file.reserve_range(0, layout.INDEX_HEADER_SIZE)
             with ExitStack() as held:
-                held.enter_context(hold_index_file(file.path))
+                held.enter_context(_only_writer(file.path))
                 index = cls(file, slots, entries, held.pop_all(), sparse=sparse)
             index._core.seed(phy_offset, timestamp)
         except BaseException:
@@ -233,7 +232,7 @@ class IndexFile(SingleCalls, Closable):
     ) -> IndexFile:
         with ExitStack() as held:
             if writable:
-                held.enter_context(hold_index_file(path))
+                held.enter_context(_only_writer(path))
             if disk.is_directory(path):
                 hint = "a directory; IndexService.open takes a directory of index files"
                 raise IsADirectoryError(errno.EISDIR, hint, path)
@@ -542,3 +541,9 @@ def asked_hashes(hashes: npt.NDArray[np.int32], *, alone: bool = False) -> Asked
     from mqindex._native.key_filter import AskedHashes
 
     return AskedHashes(hashes, alone=alone)
+
+
+def _only_writer(path: str) -> AbstractContextManager[None]:
+    from mqindex.rocketmq.directories.store import hold_index_file  # here: who reads a file does without
+
+    return hold_index_file(path)

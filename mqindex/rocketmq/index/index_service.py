@@ -26,13 +26,14 @@ from mqindex.files.few_threads import of_each
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import base_name, join, size_of
 from mqindex.files.places.place import Place, given_path, require_here
-from mqindex.rocketmq import kinds, layout, store
+from mqindex.rocketmq import kinds, layout
+from mqindex.rocketmq.directories import store
+from mqindex.rocketmq.directories.wrong_place import refuse_other_place
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile, asked_hashes
 from mqindex.rocketmq.index.names import next_name
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.sidecar.names import remove_fence
-from mqindex.rocketmq.wrong_place import refuse_other_place
 
 if TYPE_CHECKING:
     from mqindex.columns.keys import Keys

@@ -25,23 +25,23 @@ from mqindex.files.places.place import require_here
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.broker_conf import Config
+from mqindex.rocketmq.directories.wrong_place import refuse_other_place, refuse_strangers
 from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
 from mqindex.rocketmq.log.frame_windows import MARGIN, frame_window
-from mqindex.rocketmq.log.log_columns import require_columns
 from mqindex.rocketmq.log.log_files import LogFile, Skipped, last_file_with_frames, newest_begun
-from mqindex.rocketmq.log.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
 from mqindex.rocketmq.log.log_scan import end_of_file, require_whole, scan_file
-from mqindex.rocketmq.log.message import Message, read_message
-from mqindex.rocketmq.log.message_columns import MessageColumns
 from mqindex.rocketmq.log.writing.log_appender import AppendMessagesResult, LogAppender
+from mqindex.rocketmq.log.writing.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
 from mqindex.rocketmq.log.writing.log_writer import LogWriter
+from mqindex.rocketmq.log.writing.message_columns import MessageColumns
 from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage, require_message
 from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
+from mqindex.rocketmq.messages.log_columns import require_columns
+from mqindex.rocketmq.messages.message import Message, read_message
 from mqindex.rocketmq.options import StoreOptions, given_directories, store_options
 from mqindex.rocketmq.settings import LOG_FILE_SIZE, LOG_FOR_READING
-from mqindex.rocketmq.wrong_place import refuse_other_place, refuse_strangers
 
 if TYPE_CHECKING:
     from collections import abc

@@ -15,9 +15,9 @@ from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage, damage_of
 from mqindex.rocketmq.log.frame_windows import FrameWindows, find_in
-from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import drained
 from mqindex.rocketmq.log.log_files import LogFile, data_end
+from mqindex.rocketmq.messages.log_columns import as_columns, column_scanner
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -15,7 +15,8 @@ from mqindex.files import disk
 from mqindex.files.paths import relative
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
-from mqindex.rocketmq import catalogue, kinds, store
+from mqindex.rocketmq import catalogue, kinds
+from mqindex.rocketmq.directories import store
 from mqindex.rocketmq.index.geometry import candidates
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, QUEUE_UNIT_SIZE, IndexHeader

@@ -16,8 +16,9 @@ from mqindex.errors import FileStateError, FormatError, GeometryError
 from mqindex.files import disk, lock
 from mqindex.files.paths import base_name, join, one_look
 from mqindex.report import Finding, Report, Value
-from mqindex.rocketmq import catalogue, kinds, layout, store
+from mqindex.rocketmq import catalogue, kinds, layout
 from mqindex.rocketmq.brokers import TAGS_INDEXED
+from mqindex.rocketmq.directories import store
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger, refuse_entries_after
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
@@ -342,7 +343,7 @@ def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, boo
         pair = options.hash_slot_num, options.index_num
         layout.index_file_size(*pair)
         return Value(pair, given.source), True
-    sizes = [store.file_size(path) for path in index_files]
+    sizes = [geometry.file_size(path) for path in index_files]
     if options.hash_slot_num is not None or options.index_num is not None:
         pair, fits = _half(options, max(sizes, default=0))
         rest = "from the length" if fits else "the broker's default"

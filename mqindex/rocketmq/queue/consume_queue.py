@@ -24,7 +24,8 @@ from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import absolute, base_name, parent_of
 from mqindex.files.places.place import given_path, require_here
 from mqindex.files.reading.file_maps import FileMaps
-from mqindex.rocketmq import store
+from mqindex.rocketmq.directories import store
+from mqindex.rocketmq.directories.wrong_place import refuse_other_place
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -41,7 +42,6 @@ from mqindex.rocketmq.queue.queue_units import (
     take_units,
 )
 from mqindex.rocketmq.queue.tags_codes import TagsCodes, wanted_hashes
-from mqindex.rocketmq.wrong_place import refuse_other_place
 
 if TYPE_CHECKING:
     from mqindex.columns.numbers import Time

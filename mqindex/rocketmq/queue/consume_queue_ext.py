@@ -16,10 +16,10 @@ from mqindex.columns.distinct import distinct
 from mqindex.files.closable import Closable
 from mqindex.files.places.place import given_path
 from mqindex.files.reading.file_maps import FileMaps
+from mqindex.rocketmq.directories.wrong_place import refuse_strangers
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, FIRST_EXT_ADDRESS, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import UnitFiles
-from mqindex.rocketmq.wrong_place import refuse_strangers
 
 _Ints = npt.NDArray[np.int64]
 _LONGEST = EXT_UNIT_SIZE + 2**15  # bytes of a unit, its bitmap included

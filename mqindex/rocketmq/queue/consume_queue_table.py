@@ -19,7 +19,10 @@ from mqindex.files.paths import Entry, join, parent_of, scan
 from mqindex.files.places.place import given_path, require_here
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.sync_trust import SyncTrust
-from mqindex.rocketmq import kinds, store
+from mqindex.rocketmq import kinds
+from mqindex.rocketmq.directories import store
+from mqindex.rocketmq.directories.rocksdb import refuse_queues_in_rocksdb
+from mqindex.rocketmq.directories.wrong_place import refuse_other_place
 from mqindex.rocketmq.kinds import is_rocksdb
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
@@ -28,8 +31,6 @@ from mqindex.rocketmq.queue.consume_queue_ext import ConsumeQueueExt
 from mqindex.rocketmq.queue.queue_files import UnitFiles, file_size_of, given_file_size, list_queue_files
 from mqindex.rocketmq.queue.queue_names import QueueName, given_queue, name_problem
 from mqindex.rocketmq.queue.queue_units import QueueBounds, bounds_of_files
-from mqindex.rocketmq.rocksdb import refuse_queues_in_rocksdb
-from mqindex.rocketmq.wrong_place import refuse_other_place
 
 _OPEN_MAPS = 256  # of all queues together: a process may have 1024 files open
 _SCRAP = rf"\.mqindex-[0-9]{{{kinds.OFFSET_DIGITS}}}"

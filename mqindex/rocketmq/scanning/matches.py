@@ -11,9 +11,9 @@ import numpy.typing as npt
 from mqindex._native.log_columns import columns_at
 from mqindex.columns.columns import Columns
 from mqindex.rocketmq.log.damage import Damage
-from mqindex.rocketmq.log.log_columns import BULKY_COLUMNS, as_columns
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_scan import scan_parts
+from mqindex.rocketmq.messages.log_columns import BULKY_COLUMNS, as_columns
 from mqindex.rocketmq.scanning.message_filter import MessageFilter
 
 if TYPE_CHECKING:

@@ -15,20 +15,20 @@ from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.paths import absolute, base_name, parent_of
 from mqindex.files.places.place import given_path
+from mqindex.rocketmq.directories.store import homes_of
 from mqindex.rocketmq.kinds import kind_of_directory
-from mqindex.rocketmq.log.body_column import decompressed_bodies
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.damage import Damage
-from mqindex.rocketmq.log.log_columns import COLUMNS, no_messages
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_scan import first_at
-from mqindex.rocketmq.log.property_map import property_map
+from mqindex.rocketmq.messages.body_column import decompressed_bodies
+from mqindex.rocketmq.messages.log_columns import COLUMNS, no_messages
+from mqindex.rocketmq.messages.property_map import property_map
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.scanning.log_zones import LogZones
 from mqindex.rocketmq.scanning.matches import Matches
 from mqindex.rocketmq.scanning.message_filter import MessageFilter
 from mqindex.rocketmq.serving.opening import open_log, require_a_part
-from mqindex.rocketmq.store import homes_of
 from mqindex.zones.cache import Cache, ZoneCache
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from mqindex.rocketmq import layout
 from mqindex.rocketmq.brokers import BACK_TO_MIN
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.expiry import LogExpiredError
-from mqindex.rocketmq.log.message import Message
+from mqindex.rocketmq.messages.message import Message
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.queue_units import QueueBounds

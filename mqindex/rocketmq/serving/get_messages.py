@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mqindex._native.log_columns import columns_at
 from mqindex.columns.columns import BinaryColumn, Columns, StringColumn
 from mqindex.rocketmq.log.commit_log import CommitLog
-from mqindex.rocketmq.log.log_columns import as_columns, no_messages
+from mqindex.rocketmq.messages.log_columns import as_columns, no_messages
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.queue_units import QueueBounds, Taken
 from mqindex.rocketmq.serving.get_message import GetMessageResult, GetMessageStatus, read_unit, refusal

@@ -20,16 +20,17 @@ from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_rlock
 from mqindex.files.paths import join
 from mqindex.files.places.place import given_path
+from mqindex.rocketmq.directories.rocksdb import queues_in_rocksdb, refuse_config_in_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.dispatch.reput import OnReput, ReputResult, Stop
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.dledger import refuse_dledger
 from mqindex.rocketmq.log.expiry import LogExpiredError
-from mqindex.rocketmq.log.log_columns import COLUMNS, require_columns
-from mqindex.rocketmq.log.message import Message
-from mqindex.rocketmq.log.message_columns import MessageColumns
+from mqindex.rocketmq.log.writing.message_columns import MessageColumns
 from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage, require_message
+from mqindex.rocketmq.messages.log_columns import COLUMNS, require_columns
+from mqindex.rocketmq.messages.message import Message
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig, read_topic_configs
@@ -38,7 +39,6 @@ from mqindex.rocketmq.queue.batch.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_names import QueueName, given_queue
-from mqindex.rocketmq.rocksdb import queues_in_rocksdb, refuse_config_in_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.get_message import (
     GetMessageResult,
     TransferLimits,

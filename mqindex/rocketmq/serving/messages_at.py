@@ -13,10 +13,10 @@ from mqindex._native.log_columns import columns_at
 from mqindex._words import plural
 from mqindex.columns.columns import Columns
 from mqindex.errors import FormatError, was_cut
-from mqindex.rocketmq.log.body_column import decompressed_bodies
 from mqindex.rocketmq.log.commit_log import CommitLog
-from mqindex.rocketmq.log.log_columns import as_columns, no_messages
-from mqindex.rocketmq.log.message import Message
+from mqindex.rocketmq.messages.body_column import decompressed_bodies
+from mqindex.rocketmq.messages.log_columns import as_columns, no_messages
+from mqindex.rocketmq.messages.message import Message
 from mqindex.rocketmq.serving.query_message import look_message
 
 _Ints = npt.NDArray[np.int64]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from mqindex.errors import BadMagicError, GeometryError
 from mqindex.files import disk
-from mqindex.rocketmq import store
+from mqindex.rocketmq.directories import store
+from mqindex.rocketmq.directories.rocksdb import queues_in_rocksdb
+from mqindex.rocketmq.directories.wrong_place import store_around
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
-from mqindex.rocketmq.rocksdb import queues_in_rocksdb
 from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, QUEUE_FILE_SIZE
-from mqindex.rocketmq.wrong_place import store_around
 
 
 def require_a_part(options: StoreOptions) -> None:

@@ -13,7 +13,7 @@ from mqindex._java_text import JAVA
 from mqindex._native.log_message import parse_properties
 from mqindex._native.pieces import Pieces
 from mqindex.columns.distinct import distinct
-from mqindex.rocketmq.log.message_columns import MessageBatches
+from mqindex.rocketmq.log.writing.message_columns import MessageBatches
 from mqindex.rocketmq.log.writing.message_encoder import NewMessage
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from mqindex.errors import BadMagicError, FormatError, TruncatedFileError, was_cut
 from mqindex.rocketmq.index.index_service import IndexService
 from mqindex.rocketmq.log.commit_log import CommitLog
-from mqindex.rocketmq.log.message import Message
+from mqindex.rocketmq.messages.message import Message
 
 _TRIES = 3
 _NO_FRAME = (BadMagicError, TruncatedFileError)

@@ -20,7 +20,8 @@ from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import join
 from mqindex.files.places.place import require_here
 from mqindex.files.results.whole_file import have_file
-from mqindex.rocketmq import store
+from mqindex.rocketmq.directories import store
+from mqindex.rocketmq.directories.rocksdb import refuse_queues_in_rocksdb
 from mqindex.rocketmq.dispatch.abort_mark import AbortMark
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush, Stored
 from mqindex.rocketmq.dispatch.dispatched import dispatched_offset
@@ -31,8 +32,8 @@ from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.log.dledger import plain_log_files, refuse_entries_after
 from mqindex.rocketmq.log.growing_log import GrowingLog, LogChangedError
 from mqindex.rocketmq.log.log_files import last_file_with_frames
-from mqindex.rocketmq.log.log_recovery import recovered_end
-from mqindex.rocketmq.log.message_columns import MessageColumns, message_batches
+from mqindex.rocketmq.log.writing.log_recovery import recovered_end
+from mqindex.rocketmq.log.writing.message_columns import MessageColumns, message_batches
 from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage
 from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
 from mqindex.rocketmq.options import StoreOptions
@@ -49,7 +50,6 @@ from mqindex.rocketmq.pipeline.survey import (
 from mqindex.rocketmq.queue.batch.batch_consume_queue import batch_queue_end
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
 from mqindex.rocketmq.repair import repair_store
-from mqindex.rocketmq.rocksdb import refuse_queues_in_rocksdb
 from mqindex.rocketmq.serving.put_message import QueueNumbers
 from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, MULTI_DISPATCH, QUEUE_FILE_SIZE
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 from mqindex.errors import BadMagicError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, parent_of
+from mqindex.kafka.directories.partition_files import while_files_go
+from mqindex.kafka.directories.survey import partitions_at
 from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.layout import base_offset_of
-from mqindex.kafka.partition.partition_files import while_files_go
-from mqindex.kafka.partition.survey import partitions_at
 
 _LOG = logging.getLogger(__name__)
 

@@ -24,14 +24,14 @@ from mqindex.files.rights import is_shut, rights
 from mqindex.kafka import catalogue
 from mqindex.kafka.brokers import AFTER_RAFT, CHECKPOINT_STOPS, NUMBER_STOPS, RAFT, STRAY_STOPS, TOPIC_IDS, follows
 from mqindex.kafka.checks.start.start_ids import id_text, missing_property, topic_id_of, wrong_property
+from mqindex.kafka.directories.log_dir import duplicate_directories, list_partitions, stray_directories
+from mqindex.kafka.directories.offset_checkpoint import ENTRY_NUMBER, Offsets, read_offsets
+from mqindex.kafka.directories.partition_files import PartitionFiles, list_segments
+from mqindex.kafka.directories.producer_state import read_snapshot
+from mqindex.kafka.directories.survey import Survey
 from mqindex.kafka.kinds import METADATA_LOG, PartitionDirectory, partition_name
 from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind
 from mqindex.kafka.partition.leader_epochs import read_epochs
-from mqindex.kafka.partition.log_dir import duplicate_directories, list_partitions, stray_directories
-from mqindex.kafka.partition.offset_checkpoint import ENTRY_NUMBER, Offsets, read_offsets
-from mqindex.kafka.partition.partition_files import PartitionFiles, list_segments
-from mqindex.kafka.partition.producer_state import read_snapshot
-from mqindex.kafka.partition.survey import Survey
 from mqindex.report import Finding, Kind, Obstacle
 
 _NUMBERED: Final = (".log", *(f".{kind}" for kind in IndexKind), ".snapshot", ".cleaned", ".swap")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from mqindex.kafka.partition.offset_checkpoint import split_fields, text_lines, whole_number
+from mqindex.kafka.directories.offset_checkpoint import split_fields, text_lines, whole_number
 
 _BLANK: Final = " \t\f"
 _PROPERTY: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)

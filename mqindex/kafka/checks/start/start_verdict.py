@@ -22,12 +22,12 @@ from mqindex.kafka.checks.start.start_check import (
     look_at_start,
 )
 from mqindex.kafka.checks.transaction_check import refused_entry
+from mqindex.kafka.directories.offset_checkpoint import entry_name
+from mqindex.kafka.directories.producer_state import NEVER, kept_snapshots
 from mqindex.kafka.index.transaction_index import AbortedTxn, is_refused_version
 from mqindex.kafka.kinds import partition_name
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.partition.leader_epochs import CHECKPOINT
-from mqindex.kafka.partition.offset_checkpoint import entry_name
-from mqindex.kafka.partition.producer_state import NEVER, kept_snapshots
 from mqindex.report import Finding, Obstacle, Start
 
 _BAD: Final = "a bad length, or zeros, where a batch should be"

@@ -24,6 +24,7 @@ from mqindex.rocketmq.checks.queues.queue_check import QueueCheck
 from mqindex.rocketmq.checks.queues.served import ServedMessage, name_served
 from mqindex.rocketmq.checks.queues.unit_check import QueueRun
 from mqindex.rocketmq.checks.start.loading import Loader
+from mqindex.rocketmq.directories.rocksdb import config_in_rocksdb
 from mqindex.rocketmq.kinds import is_rocksdb
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
 from mqindex.rocketmq.log.commit_log import CommitLog
@@ -35,7 +36,6 @@ from mqindex.rocketmq.pipeline.surveys.queue_survey import queues_elsewhere
 from mqindex.rocketmq.queue.consume_queue_table import list_queues
 from mqindex.rocketmq.queue.queue_names import QueueName, name_problem
 from mqindex.rocketmq.queue.topic_kinds import topic_kind
-from mqindex.rocketmq.rocksdb import config_in_rocksdb
 from mqindex.rocketmq.settings import MULTI_DISPATCH
 
 

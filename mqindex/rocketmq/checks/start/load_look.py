@@ -21,8 +21,8 @@ from mqindex.rocketmq.checks.start.loading import Loaded, Loader, Refused
 from mqindex.rocketmq.checks.start.recovery import reach_of_queues
 from mqindex.rocketmq.checks.start.start_files import Entry, begins_without_unit, is_log_file, listed, number_of
 from mqindex.rocketmq.checks.start.start_look import StartLook
+from mqindex.rocketmq.directories.rocksdb import config_in_rocksdb
 from mqindex.rocketmq.kinds import queue_paths
-from mqindex.rocketmq.rocksdb import config_in_rocksdb
 from mqindex.rocketmq.settings import (
     BATCH_FILE_SIZE,
     EXT_FILE_SIZE,

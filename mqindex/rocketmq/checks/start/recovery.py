@@ -35,7 +35,7 @@ from mqindex.rocketmq.checks.start.start_files import (
     number_of,
 )
 from mqindex.rocketmq.kinds import is_rocksdb, queue_paths
-from mqindex.rocketmq.log.log_recovery import RECOVERED_FILES
+from mqindex.rocketmq.log.writing.log_recovery import RECOVERED_FILES
 from mqindex.rocketmq.metadata.checkpoint import Checkpoint
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.survey import Survey

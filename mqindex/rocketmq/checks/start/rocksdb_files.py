@@ -13,9 +13,9 @@ from mqindex.files import disk
 from mqindex.files.paths import join
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.directories.rocksdb import config_databases, manifest_of
 from mqindex.rocketmq.kinds import is_rocksdb
 from mqindex.rocketmq.pipeline.survey import Survey
-from mqindex.rocketmq.rocksdb import config_databases, manifest_of
 
 _NOT_READ = "a RocksDB database, which mqindex does not read"
 

@@ -16,8 +16,8 @@ from mqindex._native.log_writer import Frames
 from mqindex.errors import CapacityError, FileStateError
 from mqindex.files.few_threads import start
 from mqindex.files.fork_lock import new_lock
-from mqindex.rocketmq.log.message_columns import MessageColumns, measured_frames
 from mqindex.rocketmq.log.writing.log_writer import BLANK_SIZE, LogWriter
+from mqindex.rocketmq.log.writing.message_columns import MessageColumns, measured_frames
 from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage, encode_message
 from mqindex.rocketmq.log.writing.write_rules import FlushRules, WriteRules
 

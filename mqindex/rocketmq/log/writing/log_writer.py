@@ -25,7 +25,7 @@ from mqindex.files.tmpfile import link_into_place, open_nameless
 from mqindex.rocketmq.kinds import name_at
 from mqindex.rocketmq.layout import MAGIC_BLANK
 from mqindex.rocketmq.log.log_files import LogFile
-from mqindex.rocketmq.log.log_recovery import zero_range
+from mqindex.rocketmq.log.writing.log_recovery import zero_range
 
 BLANK_SIZE = 8
 _STRETCH = 64 << 20  # bytes between two checks for signals

@@ -12,6 +12,7 @@ from mqindex._settings import Setting
 from mqindex.files.paths import base_name, join, size_of
 from mqindex.report import Finding, Value
 from mqindex.rocketmq import catalogue, layout
+from mqindex.rocketmq.directories.rocksdb import config_in_rocksdb, queues_in_rocksdb
 from mqindex.rocketmq.kinds import is_rocksdb, subdirectories
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig
 from mqindex.rocketmq.options import StoreOptions
@@ -19,7 +20,6 @@ from mqindex.rocketmq.pipeline.queue_stages import BatchTopics
 from mqindex.rocketmq.pipeline.surveys.delay_survey import delay_levels, seen_delays
 from mqindex.rocketmq.queue.queue_files import queue_file_paths
 from mqindex.rocketmq.queue.queue_rules import DELAY_LEVELS, SCHEDULE_TOPIC, QueueRules, queue_rules
-from mqindex.rocketmq.rocksdb import config_in_rocksdb, queues_in_rocksdb
 from mqindex.rocketmq.settings import BATCH_FILE_SIZE, COMPACTION, EXT_FILE_SIZE, MESSAGE_DELAY_LEVEL, QUEUE_FILE_SIZE
 
 _DEFAULT, _USUAL = "the broker's default", "the usual length of the files"

@@ -36,12 +36,12 @@ from mqindex.rocketmq.brokers import (
 )
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
-from mqindex.rocketmq.log.body import INNER_BATCH
 from mqindex.rocketmq.log.frame_windows import find_in
-from mqindex.rocketmq.log.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogSpan, Tags
 from mqindex.rocketmq.log.log_files import probable_end
 from mqindex.rocketmq.log.log_scan import first_frame
+from mqindex.rocketmq.messages.body import INNER_BATCH
+from mqindex.rocketmq.messages.log_columns import as_columns, column_scanner
 from mqindex.rocketmq.metadata.topic_configs import TopicConfig
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.pipeline.surveys.tags_survey import IndexedTags

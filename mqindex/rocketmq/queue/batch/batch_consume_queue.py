@@ -19,13 +19,13 @@ from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import join
 from mqindex.files.places.place import given_path
 from mqindex.files.reading.file_maps import FileMaps
+from mqindex.rocketmq.directories.wrong_place import refuse_strangers
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.batch.batch_units import BATCH_UNIT, BatchUnits, are_valid
 from mqindex.rocketmq.queue.queue_files import UnitFiles
 from mqindex.rocketmq.queue.queue_names import name_problem
 from mqindex.rocketmq.queue.queue_times import Boundary
-from mqindex.rocketmq.wrong_place import refuse_strangers
 
 """The first broker that has them."""
 

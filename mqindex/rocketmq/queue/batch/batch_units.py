@@ -17,7 +17,7 @@ import numpy.typing as npt
 from mqindex._native.log_columns import columns_at
 from mqindex._native.log_message import parse_properties
 from mqindex.errors import FormatError
-from mqindex.rocketmq.log.message import read_message
+from mqindex.rocketmq.messages.message import read_message
 
 BatchUnits = npt.NDArray[Any]
 

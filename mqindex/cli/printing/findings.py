@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqindex._words import plural
-from mqindex.cli.output import print_line, print_paragraph
+from mqindex.cli.printing.output import print_line, print_paragraph
 from mqindex.report import Catalogue, Finding
 from mqindex.wording.findings import FindingGroup, grouped
 

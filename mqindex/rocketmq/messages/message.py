@@ -8,7 +8,7 @@ from typing import Any
 
 from mqindex._native.log_message import MessageMaker
 from mqindex.errors import BadMagicError, FormatError, TruncatedFileError
-from mqindex.rocketmq.log.body import decompress
+from mqindex.rocketmq.messages.body import decompress
 
 Fault = tuple[int, str, str | None, str, str]
 

@@ -13,9 +13,9 @@ from mqindex.files.paths import base_name, join, parent_of, size_of
 from mqindex.files.reading.regular import reading
 from mqindex.files.results.staging import backup_name, unused
 from mqindex.files.results.whole_file import appearing
+from mqindex.rocketmq.directories.store import hold_lock
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.log.log_scan import end_of_file
-from mqindex.rocketmq.store import hold_lock
 
 _BLOCK = 1 << 20
 RECOVERED_FILES = 3

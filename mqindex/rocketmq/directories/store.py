@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
-from mqindex.files.paths import absolute, base_name, is_link, join, parent_of, scan, size_of
+from mqindex.files.paths import absolute, base_name, join, parent_of, scan
 from mqindex.files.places.place import Place
 from mqindex.files.rights import is_led_by_another
 from mqindex.rocketmq.kinds import COMMON_NAMES, OWN_NAMES, QUEUES, index_paths, is_left_of_store, is_part, names_in
@@ -115,16 +115,6 @@ def _require_free(part: str) -> None:
     root = parent_of(absolute(part))
     if is_left_of_store(root):
         lock.require_free(join(root, "lock"))
-
-
-def file_size(path: str) -> int:
-    """The length of a listed file; 0 for a link that leads nowhere, which a broker fills with zeros or cannot open."""
-    try:
-        return size_of(path)
-    except OSError:
-        if is_link(path):
-            return 0
-        raise
 
 
 def require_store(root: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from mqindex._needs import needing
-from mqindex.cli.output import json_line
+from mqindex.cli.printing.output import json_line
 from mqindex.cli.trouble import Trouble
 from mqindex.wording.text import iso, printable
 

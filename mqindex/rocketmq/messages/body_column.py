@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mqindex.columns.columns import BinaryColumn
 from mqindex.errors import FormatError
-from mqindex.rocketmq.log.body import COMPRESSED, decompress
+from mqindex.rocketmq.messages.body import COMPRESSED, decompress
 
 
 def decompressed_bodies(

@@ -20,6 +20,10 @@ from mqindex.files import disk
 from mqindex.files.paths import base_name, join, size_of
 from mqindex.files.places.place import require_answer
 from mqindex.kafka import catalogue
+from mqindex.kafka.directories.log_dir import linked_partitions, log_dir_of, partitions_of, was_clean
+from mqindex.kafka.directories.offset_checkpoint import entry_name, log_start_offsets, recovery_points
+from mqindex.kafka.directories.partition_files import PartitionFiles, while_files_go
+from mqindex.kafka.directories.producer_state import OpenTransactions, loaded_state, open_transactions_at
 from mqindex.kafka.index.index_entries import read_entries
 from mqindex.kafka.kinds import (
     METADATA_LOG,
@@ -34,14 +38,10 @@ from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import PartitionOptions
-from mqindex.kafka.partition.log_dir import linked_partitions, log_dir_of, partitions_of, was_clean
-from mqindex.kafka.partition.offset_checkpoint import entry_name, log_start_offsets, recovery_points
-from mqindex.kafka.partition.partition_files import PartitionFiles, while_files_go
-from mqindex.kafka.partition.producer_state import OpenTransactions, loaded_state, open_transactions_at
 from mqindex.report import Finding, Report, Value
 
 if TYPE_CHECKING:
-    from mqindex.kafka.partition.topic_settings import TopicSettings
+    from mqindex.kafka.directories.topic_settings import TopicSettings
 
 AnyReport = TypeVar("AnyReport", bound=Report)
 
@@ -183,7 +183,7 @@ def told_topics(log_dir: str, options: PartitionOptions) -> TopicSettings | None
     """What is known of the topics' settings, where it matters: nothing of them was given."""
     if options.interval_source != "default" or not disk.is_directory(join(log_dir, METADATA_LOG)):
         return None
-    from mqindex.kafka.partition.topic_settings import topic_settings  # here: most partitions lie beside no such log
+    from mqindex.kafka.directories.topic_settings import topic_settings  # here: most partitions lie beside no such log
 
     return topic_settings(log_dir)
 

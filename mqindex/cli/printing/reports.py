@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mqindex.cli.output import command_line, print_fields, print_json, print_line, print_paragraph
+from mqindex.cli.printing.output import command_line, print_fields, print_json, print_line, print_paragraph
 from mqindex.files.places.place import Place
 from mqindex.report import Report
 from mqindex.wording.reports import counts, settings

@@ -13,12 +13,12 @@ from mqindex.columns.columns import BinaryColumn, Columns
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import join
 from mqindex.files.places.place import require_answer
+from mqindex.kafka.directories.offset_checkpoint import text_lines
+from mqindex.kafka.directories.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.internal.markers import decode_markers
 from mqindex.kafka.internal.metadata import metadata_record
 from mqindex.kafka.kinds import METADATA_LOG, files_in, is_partition, partition_name
 from mqindex.kafka.log.log_segment import LogSegment
-from mqindex.kafka.partition.offset_checkpoint import text_lines
-from mqindex.kafka.partition.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.settings import INDEX_INTERVAL
 from mqindex.report import Value
 

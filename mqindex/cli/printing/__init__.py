@@ -1,0 +1,1 @@
+"""What the commands print: rows, tables and JSON, findings and reports, and progress."""

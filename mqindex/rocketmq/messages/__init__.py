@@ -1,0 +1,1 @@
+"""Messages of a commit log, decoded: one at a time and as columns."""
