@@ -8,7 +8,6 @@ from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
 from mqindex.cli.kafka.kinds import LOG_DIR, OF_SEGMENT
 from mqindex.cli.kinds import KINDS, require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, cache_option, report_options, subcommand
-from mqindex.cli.places import require_outside
 from mqindex.cli.printing.findings import print_findings
 from mqindex.cli.printing.output import command_line, print_fields, print_line
 from mqindex.cli.printing.reports import finished, print_actions, repairable
@@ -55,6 +54,8 @@ def command(
         if len(paths) > 1 and found != LOG_DIR:
             raise Trouble(f"{path} is {KINDS[found]}: expected log dirs of one Kafka broker where several are given")
         if isinstance(cache, str):
+            from mqindex.cli.places import require_outside  # here: a check without a cache writes nothing
+
             require_outside(cache, path)
     broker = broker_of(found)
     with engine.open() as chosen:
