@@ -5,9 +5,13 @@ Plain data, no picture in it: `mqindex.rocketmq.report` and `mqindex.kafka.repor
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+from mqindex.files import disk
+from mqindex.files.places.place import Place
 
 __all__ = [
     "EARLIEST",
@@ -16,6 +20,7 @@ __all__ = [
     "Histogram",
     "Read",
     "Share",
+    "Site",
     "Text",
     "TimeBins",
     "TimeSeries",
@@ -29,7 +34,6 @@ EARLIEST, LATEST = 946_684_800_000, 4_102_444_800_000  # ms, the years 2000 to 2
 _MAX_TEXT = 200
 _LADDER = (1, 5, 10, 50, 100, 500, *(seconds * 1000 for seconds in (1, 5, 15, 60, 300, 900, 3600, 10800, 21600, 43200)))
 _DAY = 86_400_000
-_LEAST_SPAN = 60_000  # ms: a shorter time says nothing about a day
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +164,15 @@ def width_for(low: int, high: int, bins: int = MAX_BINS) -> int:
 
 
 def a_day(amount: int, first: int | None, last: int | None) -> int | None:
-    """How much a day, where `amount` came from `first` to `last`; None: they are no times, or less than a minute apart.
+    """How much a day, where `amount` came from `first` to `last`; None: they are no times, or too short a time to tell.
+
+    That is less than a day: the hours of a day differ.
 
     >>> start = 1_700_000_000_000
-    >>> a_day(500, start, start + 43_200_000), a_day(500, start, start + 5), a_day(500, 0, start), a_day(5, None, start)
-    (1000, None, None, None)
+    >>> a_day(500, start, start + 172_800_000), a_day(500, start, start + 74_000), a_day(500, 0, start)
+    (250, None, None)
     """
-    if first is None or last is None or not EARLIEST <= first <= last - _LEAST_SPAN < last < LATEST:
+    if first is None or last is None or not EARLIEST <= first <= last - _DAY < last < LATEST:
         return None
     return round(amount * _DAY / (last - first))
 
@@ -248,6 +254,71 @@ class Read:
     bytes: int
     seconds: float
     sampled: tuple[Share, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a report was made, of which broker, and how long the disk lasts.
+
+    Attributes
+    ----------
+    host : str or None, the machine on which it was made; None: the files are elsewhere
+    broker : str or None, the broker's own name, where its files or its configuration say it
+    newest : int or None, ms since the epoch, the time of the newest message or record
+    newest_age : int or None, ms, how old that was then
+    bytes_per_day : int or None, the growth of the logs; None: too short a time to tell
+    disk_free : int or None, bytes of the disk of the logs
+    days_left : float or None, until it is full at this growth, if nothing is deleted
+
+    >>> Site.of(Machine("a", 10_000), "broker-a", None, 4_000, 1_700_000_000_000).days_left
+    2.5
+    """
+
+    host: str | None
+    broker: str | None
+    newest: int | None
+    newest_age: int | None
+    bytes_per_day: int | None
+    disk_free: int | None
+    days_left: float | None
+
+    @classmethod
+    def of(
+        cls, machine: Machine, broker: str | None, newest: int | None, bytes_per_day: int | None, made_at: int
+    ) -> Site:
+        """What these tell; `made_at`: ms since the epoch.
+
+        >>> Site.of(Machine("a", None), None, 1_000, None, 61_000).newest_age
+        60000
+        """
+        free = machine.disk_free
+        return cls(
+            host=machine.host,
+            broker=broker,
+            newest=newest,
+            newest_age=None if newest is None else made_at - newest,
+            bytes_per_day=bytes_per_day,
+            disk_free=free,
+            days_left=round(free / bytes_per_day, 1) if free is not None and bytes_per_day else None,
+        )
+
+
+class Machine(NamedTuple):
+    """A machine's name, and the bytes that are free on a disk of it; None: not known."""
+
+    host: str | None
+    disk_free: int | None
+
+
+def machine_of(directory: str) -> Machine:
+    """The machine that has a directory; nothing is known of one elsewhere."""
+    if isinstance(directory, Place):
+        return Machine(None, None)
+    try:
+        free = disk.free_bytes(directory)
+    except OSError:  # its volume is not mounted: the findings say so
+        free = None
+    return Machine(platform.node() or None, free)
 
 
 def plain(section: Any) -> Any:

@@ -125,7 +125,7 @@ class Broker(Protocol):
     ) -> Report:
         """The report of `verify`."""
 
-    def report(self, path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> Health:
+    def report(self, path: str, options: BrokerOptions, *, deep: bool, show_keys: bool, engine: Engine) -> Health:
         """The health of a store, a partition or a log dir."""
 
     def zones(self, cache: str | bool | None) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element, tostring
 
-WIDTH = 760  # units of a picture, which are pixels where the page is wide
+WIDTH = 560  # units of a picture: nearly pixels where the page is narrow, so that its texts can be read there too
 _GAP = 6  # pixels between an axis and its labels
 _TOP = 10  # pixels above the axes
-_FONT = "font-size: 11px"
+_FONT = "font-size: 12px"
 _MIDDLE, _ASCENT, _LINE = 4, 9, 14  # pixels: a baseline below the middle and the top of a line, and the next one
 
 Side = Literal["start", "middle", "end"]
@@ -37,7 +37,7 @@ class Drawing:
     >>> drawing = Drawing("p", 60, xs=(0, 10), ys=(0, 1), left=0, bottom=0, right=0)
     >>> drawing.boxes("s1", [(0, 5, 0, 1)])
     >>> drawing.picture.content
-    '<path d="M0 60V10H380V60z" style="fill: var(--s1)" />'
+    '<path d="M0 60V10H280V60z" style="fill: var(--s1)" />'
     """
 
     def __init__(

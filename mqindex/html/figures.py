@@ -103,7 +103,8 @@ def bars(
     drawing.boxes("s1", _bars([place - 0.5 for place in range(len(values))], 1, [0.0] * len(values), values))
     drawing.line("s2", list(enumerate(ideal)))
     drawing.dots("s2", list(enumerate(ideal)))
-    step = -(-len(labels) // 14)
+    widest = _DIGIT * max(map(len, labels), default=1) + 10
+    step = -(-len(labels) * widest // (WIDTH - _margin(top, form)))
     shown = [visible(label, _LABEL) for label in labels[::step]]
     drawing.labels_below(range(0, len(labels), step), shown)
     return drawing.picture

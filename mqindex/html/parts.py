@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from mqindex.html import figures
+from mqindex.html.earlier import changes_of
 from mqindex.html.page import (
     ROWS,
     Actions,
@@ -24,7 +25,7 @@ from mqindex.html.page import (
     Tone,
     Verdict,
 )
-from mqindex.html.text import CUT, Name, count, moment, size, visible
+from mqindex.html.text import CUT, Name, count, days, moment, size, span, visible
 from mqindex.report import Catalogue, Report
 from mqindex.wording.findings import grouped
 from mqindex.wording.reports import asked_options, beyond_repair, counts, settings, work_done
@@ -65,18 +66,24 @@ def _headline(report: Report) -> tuple[Tone, str]:
         return "bad", f"Not clean: {found}"
     if any(one.severity == "warning" for one in report.findings):
         return "warn", f"Clean, with {found}"
-    return "good", f"Clean, with {found}" if found else "Clean: nothing was found"
+    words = f"Clean, with {found}" if found else "Clean: nothing was found"
+    if report.start is not None and report.start.starts is None:
+        return "info", f"{words}; whether a broker starts is not known"
+    return "good", words
 
 
 def page_of(
     kicker: str, document: Mapping[str, Any], report: Report, catalogue: Catalogue, repair: Sequence[str],
-    sections: Iterable[Section],
+    sections: Iterable[Section], earlier: Mapping[str, Any] | None,
 ) -> Page:  # fmt: skip
-    """The page of a health report, its `to_dict()`, with these sections. `repair`: as of `verdict_of`."""
+    """The page of a health report, its `to_dict()`, with these sections. `repair`: as of `verdict_of`; `earlier`: an
+    earlier `to_dict()`, to compare with.
+    """
     facts = Facts(document)
     made = f"Made {facts('read', 'made_at', form=moment)} by mqindex {facts.get('read', 'version')}"
     page = Page(kicker, report.path, made, verdict_of(report, repair))
-    page.add([findings_of(report, catalogue), *sections, reading_of(facts, report)])
+    changes = [] if earlier is None else [changes_of(facts, Facts(earlier))]
+    page.add([findings_of(report, catalogue), site_of(facts), *changes, *sections, reading_of(facts, report)])
     return page
 
 
@@ -84,6 +91,25 @@ def unread_page(path: str, sentence: str, made_at: int, version: str) -> Page:
     """The page of a path that could not be read: the sentence says why, and nothing else is known."""
     verdict = Verdict("bad", "Not known: not all of it can be read", [("what is wrong", sentence)])
     return Page("Report", path, f"Made {moment(made_at)} by mqindex {version}", verdict)
+
+
+def site_of(facts: Facts) -> Section:
+    """The host, the broker, the newest message, and how long the disk lasts."""
+    growth, left = facts("site", "bytes_per_day", form=size), facts("site", "days_left", form=days)
+    short = "too short to tell" if growth.value is None else left
+    fields: list[tuple[str, Cell]] = [
+        ("host", facts.get("site", "host") or "not known"),
+        ("broker", facts.get("site", "broker") or "not known"),
+        ("newest message", facts("site", "newest", form=moment)),
+        ("its age", facts("site", "newest_age", form=span)),
+        ("growth a day", "too short to tell" if growth.value is None else growth),
+        ("disk free", facts("site", "disk_free", form=size)),
+        ("days left", short),
+    ]
+    lead = (
+        "Days until the disk is full: at the growth of the logs, if nothing is deleted; known after a day of messages."
+    )
+    return Section("site", "Host and disk", [Fields(fields, large=True)], lead)
 
 
 def findings_of(report: Report, catalogue: Catalogue) -> Section:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from mqindex._needs import needing
+from mqindex.html.drawing import WIDTH
 from mqindex.html.page import Page
 from mqindex.html.palette import DARK, LIGHT, css_variables
 from mqindex.html.text import Name, visible
@@ -72,6 +73,7 @@ def _template() -> Any:
     )
     environment.filters["name"] = name
     environment.filters["as_is"] = Markup  # of pictures, which our own code drew
+    environment.globals["width"] = WIDTH
     environment.globals["colours"] = {"light": Markup(css_variables(LIGHT)), "dark": Markup(css_variables(DARK))}
     environment.get_template("blocks.jinja")
     return environment.get_template("page.jinja")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from mqindex.wording.text import printable
+from mqindex.wording.text import iso, printable
 
 CUT = 100  # characters of a name
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -83,16 +81,22 @@ def times(number: float) -> str:
     return f"{number:.1f}×"  # noqa: RUF001
 
 
-def moment(ms: float) -> str:
-    """A time in ms since the epoch, in UTC, to the second.
+def days(number: float) -> str:
+    """How many days something lasts.
 
-    >>> moment(1700000000123), moment(2**62)
-    ('2023-11-14 22:13:20', 'beyond the calendar')
+    >>> days(1.25), days(43.5), days(10_000)
+    ('1.2', '44', 'more than 10 years')
     """
-    try:
-        return datetime.fromtimestamp(int(ms) // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    except (OverflowError, ValueError, OSError):
-        return "beyond the calendar"
+    return "more than 10 years" if number > 3650 else f"{number:.0f}" if number >= 10 else f"{number:.1f}"
+
+
+def moment(ms: float) -> str:
+    """A time in ms since the epoch, as the shell prints it.
+
+    >>> moment(1700000000123)
+    '2023-11-14T22:13:20.123Z'
+    """
+    return iso(int(ms))
 
 
 def span(ms: float) -> str:

@@ -11,12 +11,13 @@ import mqindex
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
-from mqindex.health import Read, Share
+from mqindex.health import Read, Share, Site, a_day, machine_of
 from mqindex.kafka.checks.diagnosis import Diagnosis
 from mqindex.kafka.checks.segment_count import DETAILED
+from mqindex.kafka.checks.start.start_ids import broker_name
 from mqindex.kafka.directories.survey import Survey
 from mqindex.kafka.health.log_dir_health import LogDirHealth
-from mqindex.kafka.health.partition_health import CodecShare, Totals
+from mqindex.kafka.health.partition_health import CodecShare, PartitionHealth, Totals
 from mqindex.kafka.health.partitions import codecs_of, known_offsets, partition_of, sum_of, totals_of
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.verify import examine
@@ -65,29 +66,45 @@ def report(
     >>> [(codec.codec, codec.batches) for codec in health.codecs]
     [('none', 160)]
     """
-    started = time.perf_counter()
+    started, made_at = time.perf_counter(), time.time_ns() // 1_000_000
     examined = examine(directory, deep=deep, engine=engine, given=given, count=True)
     engine, found, diagnosis = examined.engine, examined.survey, examined.diagnosis
     offsets = run_one(engine, known_offsets, found.log_dir, "read the checkpoints")
+    broker = run_one(engine, broker_name, found.log_dir, "read meta.properties")
     ordered = sorted(diagnosis.partitions, key=lambda one: -one.partition.bytes)
     codecs = codecs_of([one.counted for one in diagnosis.segments() if one.counted is not None])
+    partitions = tuple(partition_of(one, offsets) for one in ordered[:DETAILED])
     totals = sum_of([Totals(), *map(totals_of, ordered)])
     return LogDirHealth(
         verify=examined.report,
+        site=Site.of(
+            run_one(engine, machine_of, found.log_dir, "look at the disk"),
+            broker,
+            max((one.max_timestamp for one in partitions if one.max_timestamp is not None), default=None),
+            _growth(partitions),
+            made_at,
+        ),
         kind=_kind(found),
         totals=totals,
         codecs=codecs,
-        partitions=tuple(partition_of(one, offsets) for one in ordered[:DETAILED]),
+        partitions=partitions,
         others=sum_of([Totals(), *map(totals_of, ordered[DETAILED:])]),
         read=Read(
             version=mqindex.__version__,
             deep=deep,
-            made_at=time.time_ns() // 1_000_000,
+            made_at=made_at,
             bytes=examined.report.bytes,
             seconds=time.perf_counter() - started,
             sampled=_shares(diagnosis, codecs, totals),
         ),
     )
+
+
+def _growth(partitions: Sequence[PartitionHealth]) -> int | None:
+    """Bytes a day of the partitions whose records span a day; each keeps its records for a time of its own."""
+    each = (a_day(one.totals.bytes, one.min_timestamp, one.max_timestamp) for one in partitions)
+    known = [growth for growth in each if growth is not None]
+    return sum(known) if known else None
 
 
 def _kind(found: Survey) -> str:

@@ -32,7 +32,7 @@ _BLANKS = " \t\f"
 _ASSIGNMENT = re.compile(r"((?:[^=: \t\f\\]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _OF_BROKERS = _NAMES - {"listenPort"} | {  # names that no configuration of another program has
     "abortFile", "allAckInSyncStateSet", "autoCreateSubscriptionGroup", "autoCreateTopicEnable", "brokerClusterName",
-    "brokerId", "brokerIP2", "brokerName", "brokerRole", "defaultTopicQueueNums", "deleteWhen",
+    "brokerId", "brokerIP2", "brokerRole", "defaultTopicQueueNums", "deleteWhen",
     "diskMaxUsedSpaceRatio", "fileReservedTime", "haListenPort", "namesrvAddr", "sendMessageThreadPoolNums",
     "slaveReadEnable", "storeCheckpoint", "storePathConsumeQueue", "storePathIndex", "storePathRootDir",
 }  # fmt: skip

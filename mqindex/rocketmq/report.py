@@ -11,7 +11,7 @@ import mqindex
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
-from mqindex.health import Read
+from mqindex.health import Read, Site, machine_of
 from mqindex.rocketmq.checks.store_diagnosis import StoreDiagnosis
 from mqindex.rocketmq.health.coverage import coverage_of
 from mqindex.rocketmq.health.groups import groups_of
@@ -22,6 +22,7 @@ from mqindex.rocketmq.health.topics import gather, topics_of
 from mqindex.rocketmq.log.log_entries import NO_TAGS
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.queue.queue_names import QueueName
+from mqindex.rocketmq.settings import BROKER_NAME
 from mqindex.rocketmq.verify import examine
 
 
@@ -30,6 +31,7 @@ def report(
     store: str | os.PathLike[str],
     *,
     deep: bool = False,
+    show_keys: bool = False,
     engine: Engine | None = None,
     **given: Unpack[StoreArguments],
 ) -> StoreHealth:
@@ -43,6 +45,7 @@ def report(
     ----------
     store : path of a store's root, as for `verify`; also of one that a broker is writing.
     deep : also compare every body with its checksum, and every index entry with the log.
+    show_keys : name the most frequent keys, which may be of customers; else only their hashes.
     config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options, as for `verify`.
     engine : where the stages run; None: `LocalEngine()`.
 
@@ -69,7 +72,7 @@ def report(
     >>> [(topic.name.text, topic.messages) for topic in health.topics.topics][0]
     ('LostTopic', 610)
     """
-    started = time.perf_counter()
+    started, made_at = time.perf_counter(), time.time_ns() // 1_000_000
     examined = examine(store, deep=deep, engine=engine, given=given, count=True)
     engine, found, diagnosis = examined.engine, examined.survey, examined.diagnosis
     coverage = index = topics = None
@@ -82,11 +85,18 @@ def report(
         named = run_one(engine, name_samples, wanted, "read names")
         left_out = found.queues.batch_topics | diagnosis.queues.deleted
         coverage = coverage_of(examined.report, diagnosis, left_out=left_out, rocksdb=rocksdb)
-        index, topics = index_of(diagnosis, counts, named), topics_of(gathered, named)
+        index, topics = index_of(diagnosis, counts, named, show_keys=show_keys), topics_of(gathered, named)
     sampled = [one.sampled for one in (topics, index) if one is not None]
     sampled += [one.sampled for one in (index.files[-1:] if index else ())]
     return StoreHealth(
         verify=examined.report,
+        site=Site.of(
+            run_one(engine, machine_of, found.options.commitlog[0], "look at the disk"),
+            found.options.given(BROKER_NAME) or None,
+            coverage.newest if coverage else None,
+            coverage.bytes_per_day if coverage else None,
+            made_at,
+        ),
         coverage=coverage,
         index=index,
         topics=topics,
@@ -94,7 +104,7 @@ def report(
         read=Read(
             version=mqindex.__version__,
             deep=deep,
-            made_at=time.time_ns() // 1_000_000,
+            made_at=made_at,
             bytes=examined.report.bytes,
             seconds=time.perf_counter() - started,
             sampled=tuple(sampled),

@@ -112,6 +112,7 @@ MAX_MESSAGE_SIZE: Final = Setting("maxMessageSize", whole, 4 << 20, "bytes", "wh
 PROPERTIES_CRC: Final = Setting("enabledAppendPropCRC", switch, False, "", "whether frames have a second checksum")
 LONG_TOPIC_FRAMES: Final = Setting("autoMessageVersionOnTopicLen", switch, True, "", "whether topics may be long")
 BROKER_ADDRESS: Final = Setting("brokerIP1", text, "127.0.0.1", "", "the store host of new messages")
+BROKER_NAME: Final = Setting("brokerName", text, "", "", "the name in a report")
 BROKER_PORT: Final = Setting("listenPort", whole, 10911, "", "the store host of new messages", 0)
 FLUSH_DISK_TYPE: Final = Setting("flushDiskType", flush_disk_type, "ASYNC_FLUSH", "", "when new messages are durable")
 FLUSH_INTERVAL: Final = Setting("flushIntervalCommitLog", whole, 500, "ms", "when new messages are durable", 0)

@@ -59,6 +59,7 @@ EXPORTS = {
         "Histogram",
         "Read",
         "Share",
+        "Site",
         "Text",
         "TimeBins",
         "TimeSeries",

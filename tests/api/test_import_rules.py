@@ -100,7 +100,8 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
         {"palette", "text"},
         {"drawing"},
         {"figures", "page"},
-        {"parts", "render"},
+        {"earlier", "render"},
+        {"parts"},
         {"rocketmq", "kafka"},
     ],
     "cli": [

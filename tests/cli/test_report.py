@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -252,3 +254,83 @@ def test_what_is_nobodys_store_has_a_page_that_says_so(shell: Shell, tmp_path: P
         page = Html(out.read_text())
         assert page.all("dd")[0].text in sentence
         requires_accessible(page)
+
+
+# ---- the host, an earlier report, keys
+
+
+def test_a_page_says_what_has_changed_since_an_earlier_report(shell: Shell, lost: Store, tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(shell("report", lost.root, "--json").out)
+    assert shell("repair", lost.root).status == 0
+    done = shell("report", lost.root, "--out", tmp_path / "page.html", "--compare", earlier)
+    assert (done.status, done.err) == (0, "")
+    page = (tmp_path / "page.html").read_text()
+    assert "Findings that are gone: missing-entries (error)." in page
+    cells = re.findall(r">([^<>]+)<", page[page.index("<bdi>index entries missing</bdi>") :])
+    assert [cell for cell in cells if cell.strip()][1:4] == ["1,258", "0", "-1,258"]
+    requires_accessible(Html(page))
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"read": {"made_at": "x"}}', "[" * 100_000, '{"read": 5}', "\xff" * 9]
+)
+def test_an_earlier_report_that_is_none_is_refused(shell: Shell, basic: Store, tmp_path: Path, content: str) -> None:
+    (tmp_path / "earlier.json").write_text(content)
+    done = shell("report", basic.root, "--out", tmp_path / "page.html", "--compare", tmp_path / "earlier.json")
+    assert (done.status, done.out) == (2, "")
+    assert "expected what `mqindex report --json` printed, got another file" in done.err
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_an_earlier_report_may_hold_anything(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    strange = {"read": {"made_at": 2**80}, "coverage": {"end": "x", "messages": [1]}, "verify": {"findings": [1, {}]}}
+    (tmp_path / "earlier.json").write_text(json.dumps(strange))
+    done = shell("report", basic.root, "--out", tmp_path / "page.html", "--compare", tmp_path / "earlier.json")
+    assert (done.status, done.err) == (0, "")
+
+
+def test_a_report_of_the_other_broker_is_not_compared_with(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    (tmp_path / "earlier.json").write_text(json.dumps({"read": {"made_at": 1}, "totals": {}}))
+    done = shell("report", basic.root, "--out", tmp_path / "page.html", "--compare", tmp_path / "earlier.json")
+    assert done.status == 2
+    assert "expected a report of the same broker's files" in done.err
+
+
+def test_keys_of_messages_are_printed_only_where_they_are_asked_for(shell: Shell, lost: Store, tmp_path: Path) -> None:
+    plain = shell("report", lost.root, "--json", "--out", tmp_path / "plain.html").json[0]
+    shown = shell("report", lost.root, "--json", "--out", tmp_path / "shown.html", "--show-keys").json[0]
+    keys = {one["key"]["text"] for one in shown["index"]["frequent"]}
+    assert keys and {one["key"] for one in plain["index"]["frequent"]} == {None}
+    pages = [(tmp_path / name).read_text() for name in ("plain.html", "shown.html")]
+    assert [sum(f">{key}<" in page for key in keys) for page in pages] == [0, len(keys)]
+
+
+def test_a_report_says_where_it_was_made_of_which_broker(shell: Shell, basic: Store, tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerName=broker-a\nmaxHashSlotNum=100\nmaxIndexNum=400\nmappedFileSizeCommitLog=65536\n")
+    (seen,) = shell("report", basic.root, "--json", "--broker-conf", conf).json
+    site = seen["site"]
+    assert (site["host"], site["broker"]) == (platform.node(), "broker-a")
+    assert site["newest"] == basic.case.truth["messages"][-1]["storeTimestamp"]
+    assert site["newest_age"] == seen["read"]["made_at"] - site["newest"]
+    assert 0 < site["disk_free"] <= shutil.disk_usage(basic.root).total
+    assert (site["bytes_per_day"], site["days_left"]) == (None, None)  # of minutes nothing is told of days
+
+
+@pytest.mark.parametrize(
+    ("properties", "broker"),
+    [
+        ("version=1\nnode.id=7\ncluster.id=c1\n", "node.id 7 of cluster c1"),
+        ("version=0\nbroker.id=3\n", "broker.id 3"),
+        ("version=x\n", None),
+        ("", None),
+        ("\xff", None),
+    ],
+)
+def test_a_report_of_a_log_dir_names_the_broker(
+    shell: Shell, tmp_path: Path, properties: str, broker: str | None
+) -> None:
+    shutil.copytree(PartitionCase("410-plain-mono").closed(tmp_path), tmp_path / "logs" / "t-0")
+    (tmp_path / "logs" / "meta.properties").write_text(properties, encoding="latin-1")
+    assert shell("report", tmp_path / "logs", "--json").json[0]["site"]["broker"] == broker

@@ -100,7 +100,7 @@ def test_tags_of_topics(name: str, golden_store: GoldenStore) -> None:
 @each_store
 def test_keys_of_messages(name: str, golden_store: GoldenStore) -> None:
     chosen, root = golden_store(name)
-    index = report(root).index
+    index = report(root, show_keys=True).index
     assert index is not None
     keys: Counter[int] = Counter()
     per_message: Counter[int] = Counter()
@@ -135,7 +135,7 @@ def keys_of(message: dict[str, Any], *, tags: bool) -> list[int]:
 @each_store
 def test_shapes_of_index_files(name: str, golden_store: GoldenStore) -> None:
     chosen, root = golden_store(name)
-    index = report(root).index
+    index = report(root, show_keys=True).index
     assert index is not None
     slots, _ = chosen.geometry
     said = {one["name"]: one for one in chosen.truth["indexFiles"]}

@@ -26,7 +26,7 @@ from tests.support.golden_kafka import PartitionCase
 from tests.support.html_page import Html, at, requires_accessible, requires_nothing_from_elsewhere
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
-FORMS = (text.count, text.size, text.moment, text.times, text.span, str)
+FORMS = (text.count, text.size, text.moment, text.times, text.span, text.days, str)
 CASES = ["410-plain-mono", "410-codecs", "410-txn-open", "410-backwards", "282-magic1-codecs", "390-follower"]
 
 

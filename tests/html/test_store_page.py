@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from mqindex import rocketmq
 from mqindex.html import text
 from mqindex.html.render import MAX_BYTES, render
 from mqindex.html.rocketmq import page_of
-from mqindex.report import Report
+from mqindex.report import Obstacle, Report
 from mqindex.rocketmq.catalogue import CATALOGUE
 from mqindex.wording.findings import grouped
 from mqindex.wording.reports import counts, settings, work_done
@@ -27,7 +28,16 @@ from tests.support.golden import case
 from tests.support.html_page import Html, at, requires_accessible, requires_nothing_from_elsewhere
 from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter
 
-FORMS = (text.count, text.size, text.moment, text.times, str, lambda value: text.count(round(value)))
+FORMS = (
+    text.count,
+    text.size,
+    text.moment,
+    text.times,
+    text.span,
+    text.days,
+    str,
+    lambda value: text.count(round(value)),
+)
 STORES = ["basic-493", "tx-delay-lmq-493", "rolls-493", "killed-lost-493", "crc-v2-lmq-550"]
 
 
@@ -218,3 +228,20 @@ def lengths(value: Any) -> Iterator[int]:
             yield from lengths(one)
     if isinstance(value, dict) and "text" in value:
         yield value["length"]
+
+
+def test_a_start_of_which_nothing_is_known_has_no_green_tick(tmp_path: Path) -> None:
+    health = rocketmq.report(unpack("basic-493", tmp_path))
+    assert health.verify.start is not None
+    unknown = replace(
+        health.verify.start, starts=None, obstacles=(Obstacle("consumequeue", "it may be", "5.0 to 5.4"),)
+    )
+    page = page_of(health.to_dict(), replace(health.verify, start=unknown), CATALOGUE, [])
+    assert page.verdict.tone == "info"
+    assert page.verdict.headline.endswith("; whether a broker starts is not known")
+    assert page_of(health.to_dict(), health.verify, CATALOGUE, []).verdict.tone == "good"
+
+
+def test_pictures_are_whole_on_a_narrow_screen(tmp_path: Path) -> None:
+    style = page_and_json(unpack("basic-493", tmp_path))[0].source
+    assert re.search(r"\nsvg \{[^}]*min-width", style) is None

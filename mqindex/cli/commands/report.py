@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -29,6 +30,24 @@ from mqindex.wording.text import size
 if TYPE_CHECKING:
     from mqindex.html.page import Page
 
+_MOST_BYTES: Final = 64 << 20  # of an earlier report
+
+
+def _earlier(context: click.Context, option: click.Parameter, given: IO[bytes] | None) -> dict[str, Any] | None:
+    """The document of an earlier report; what is none is refused before the work."""
+    if given is None:
+        return None
+    with given:
+        content = given.read(_MOST_BYTES + 1)
+    try:
+        found = json.loads(content) if len(content) <= _MOST_BYTES else None
+    except (ValueError, RecursionError):
+        found = None
+    made_at = found["read"].get("made_at") if isinstance(found, dict) and isinstance(found.get("read"), dict) else None
+    if not isinstance(made_at, int):
+        raise click.BadParameter(f"expected what `mqindex report --json` printed, got another file: {given.name}")
+    return cast("dict[str, Any]", found)
+
 
 @subcommand(
     "report",
@@ -42,6 +61,11 @@ if TYPE_CHECKING:
     "--deep", is_flag=True,
     help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record.",
 )  # fmt: skip
+@click.option("--show-keys", is_flag=True, help="RocketMQ: name the most frequent keys, else only their hashes.")
+@click.option(
+    "--compare", "earlier", metavar="FILE", type=click.File("rb"), callback=_earlier,
+    help="What an earlier report --json printed: the page says what has changed since.",
+)  # fmt: skip
 @report_options(*REPORTED)
 def command(
     *,
@@ -49,6 +73,8 @@ def command(
     out: str | None,
     force: bool,
     deep: bool,
+    show_keys: bool,
+    earlier: dict[str, Any] | None,
     kind: str | None,
     engine: EngineOptions,
     options: BrokerOptions,
@@ -62,6 +88,8 @@ def command(
     printed as one object, with --out or without. Nothing but FILE is written. Exit code 1: an error was found; 2: some
     of it cannot be read, and the page says why.
     """
+    if earlier is not None and out is None:
+        raise click.UsageError("--compare is for a page: expected --out FILE", click.get_current_context(silent=True))
     if out is None and not as_json:
         raise click.UsageError("expected --out FILE for a page, or --json", click.get_current_context(silent=True))
     seen = engine.sees(path)
@@ -73,12 +101,13 @@ def command(
         kind = require_home(path, kind, *REPORTED, options=options) if seen else unseen_kind(kind, options)
     broker = broker_of(kind)
     with unread, engine.open() as chosen:
-        health = broker.report(path, options, deep=deep, engine=chosen)
+        health = broker.report(path, options, deep=deep, show_keys=show_keys, engine=chosen)
     document = health.to_dict()
+    _require_alike(document, earlier)
     try:
         if out is not None:
             repair = ["mqindex", "repair", repairable(absolute(path)), *(["--deep"] if deep else []), *options.words()]
-            page = page_of(kind)(document, health.verify, broker.catalogue(), repair)
+            page = page_of(kind)(document, health.verify, broker.catalogue(), repair, earlier)
             written = _write(out, page, force=force)
     finally:  # print the result of long work even if the page cannot be made or written
         if as_json:
@@ -89,6 +118,11 @@ def command(
     if not as_json:
         print_line(f"wrote {out}: {written}")
     return 0 if health.ok else 1
+
+
+def _require_alike(document: dict[str, Any], earlier: dict[str, Any] | None) -> None:
+    if earlier is not None and ("coverage" in document) != ("coverage" in earlier):
+        raise Trouble("--compare: expected a report of the same broker's files, got one of the other broker's")
 
 
 def _require_place(out: str, path: str, *, force: bool) -> None:

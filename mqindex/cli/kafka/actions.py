@@ -119,9 +119,12 @@ def verify(
     return kafka.verify(path, deep=deep, engine=engine, **options.partition())
 
 
-def report(path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> LogDirHealth:
+def report(path: str, options: BrokerOptions, *, deep: bool, show_keys: bool, engine: Engine) -> LogDirHealth:
     """The health of a partition, of a log dir, or of one file of a segment."""
     from mqindex import kafka
+
+    if show_keys:
+        raise Trouble("--show-keys is for RocketMQ: no report of Kafka's files has a key")
 
     return kafka.report(path, deep=deep, engine=engine, **options.partition())
 

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar for each stage on a terminal, a line each minute elsewhere."""
+"""Progress of long work: one bar on a terminal, which names the stage that runs; a line each minute elsewhere."""
 
 from __future__ import annotations
 
@@ -90,13 +90,15 @@ def _bars() -> Iterator[OnProgress]:
         transient=True,  # the report that follows says what was done
         redirect_stdout=False,
     )
-    stages: dict[str, progress.TaskID] = {}
+    task, running = bars.add_task("", visible=False, unit=""), ""
 
     def show(now: Progress) -> None:
-        if now.total and (now.stage not in stages or now.done == 0):
-            stages[now.stage] = bars.add_task(now.stage, total=now.total, unit=now.unit)
+        nonlocal running
+        if now.total and (now.stage != running or now.done == 0):
+            running = now.stage
+            bars.reset(task, total=now.total, description=now.stage, visible=True, unit=now.unit)
         if now.total:
-            bars.update(stages[now.stage], completed=now.done)
+            bars.update(task, completed=now.done)
 
     try:
         try:

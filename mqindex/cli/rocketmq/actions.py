@@ -116,12 +116,12 @@ def verify(
     return verify_structure(path, options.store(), engine=engine)
 
 
-def report(path: str, options: BrokerOptions, *, deep: bool, engine: Engine) -> StoreHealth:
+def report(path: str, options: BrokerOptions, *, deep: bool, show_keys: bool, engine: Engine) -> StoreHealth:
     """The health of a store."""
     from mqindex.rocketmq.report import report as report_store
 
     _require_something(path, options.store())
-    return report_store(path, deep=deep, engine=engine, **options.store())
+    return report_store(path, deep=deep, show_keys=show_keys, engine=engine, **options.store())
 
 
 def keywords(path: str | None, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:

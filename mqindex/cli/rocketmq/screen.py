@@ -87,7 +87,7 @@ def _queues(part: Facts) -> str:
 
 def _rates(rates: Facts | None) -> list[tuple[str, str]]:
     if rates is None:
-        return [("growth", "not known: it takes a first and a last message whose times are a minute apart")]
+        return [("growth", "too short to tell: it takes a first and a last message whose times are a day apart")]
     first, last = rates["first_timestamp"], rates["last_timestamp"]
     words = f"{amount(rates['bytes_a_day'], 'byte')} a day"
     if rates["messages_a_day"] is not None:

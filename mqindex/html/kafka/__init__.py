@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 _KICKERS = {"log dir": "Kafka log dir", "partition": "Kafka partition", "file": "Kafka segment"}
 
 
-def page_of(document: Mapping[str, Any], report: Report, catalogue: Catalogue, repair: Sequence[str]) -> Page:
+def page_of(
+    document: Mapping[str, Any], report: Report, catalogue: Catalogue, repair: Sequence[str],
+    earlier: Mapping[str, Any] | None = None,
+) -> Page:  # fmt: skip
     """The page of what `mqindex.kafka.report` found: its `to_dict()` and its `verify`.
 
-    `repair`: the words of the command that would mend it.
+    `repair`: the words of the command that would mend it. `earlier`: an earlier document, to compare with.
     """
     facts, sections = Facts(document), []
     if document["kind"] == "log dir":
         sections.append(log_dir_of(facts))
     if partitions := document["partitions"]:  # in detail the one with the most errors, of several the largest
         sections += partition_of(facts, max(range(len(partitions)), key=lambda at: (partitions[at]["errors"], -at)))
-    return parts.page_of(_KICKERS[document["kind"]], document, report, catalogue, repair, sections)
+    return parts.page_of(_KICKERS[document["kind"]], document, report, catalogue, repair, sections, earlier)

@@ -23,7 +23,7 @@ def coverage_of(facts: Facts) -> Section:
     """The section of `coverage` in the report's JSON."""
     first: list[Listed] = [
         ("messages in the log", "messages", count), ("oldest message", "oldest", moment),
-        ("newest message", "newest", moment), ("growth a day", "bytes_per_day", size),
+        ("newest message", "newest", moment),
         ("index entries missing", "missing_entries", count), ("units of queues missing", "missing_units", count),
     ]  # fmt: skip
     blocks: list[Block] = [tiles(facts, ("coverage",), first, large=True)]

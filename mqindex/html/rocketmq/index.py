@@ -99,8 +99,12 @@ def _whole(number: float) -> str:
 
 def _frequent(facts: Facts) -> Table:
     columns: list[Listed] = [
-        ("key", "key", None), ("topic", "topic", None), ("entries", "entries", count), ("property", "property", None),
-        ("hash", "key_hash", str), ("a message at", "phy_offset", count),
+        ("hash", "key_hash", str), ("topic", "topic", None), ("entries", "entries", count),
+        ("property", "property", None), ("a message at", "phy_offset", count),
     ]  # fmt: skip
     caption = "Most frequent keys: their look-ups walk the longest chains"
+    if any(one["key"] for one in facts.get("index", "frequent")):
+        columns.insert(0, ("key", "key", None))
+    else:
+        caption += ". Keys may be of customers: only --show-keys prints them"
     return listing(facts, ("index", "frequent"), caption, columns, bars=["entries"])

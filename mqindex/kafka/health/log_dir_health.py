@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from mqindex.health import Read, plain
+from mqindex.health import Read, Site, plain
 from mqindex.kafka.health.partition_health import CodecShare, PartitionHealth, Totals
 from mqindex.report import Report
 
@@ -17,6 +17,7 @@ class LogDirHealth:
     Attributes
     ----------
     verify : Report, all that `verify` finds
+    site : Site, the host, the broker, and how long the disk lasts
     kind : str, "log dir", "partition" or "file": what was looked at
     totals : Totals, of all partitions
     codecs : tuple of CodecShare, of all partitions
@@ -26,6 +27,7 @@ class LogDirHealth:
     """
 
     verify: Report
+    site: Site
     kind: str
     totals: Totals
     codecs: tuple[CodecShare, ...]

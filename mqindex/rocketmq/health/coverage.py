@@ -111,7 +111,7 @@ class Coverage:
     begin, end : int, phy offsets: of the oldest byte, after the newest message
     messages : int
     oldest, newest : int or None, store timestamps of the first message and of the latest one
-    bytes_per_day : int or None, the log's growth over that time; None: less than a minute, or no times
+    bytes_per_day : int or None, the log's growth over that time; None: less than a day, or no times
     files : tuple of LogFileHealth; more_files : int, those that are not listed
     timeline : tuple of Moment, at most 1000, ascending phy offsets
     index_files : tuple of Covered, in the log's order; bad_index_files : tuple of str, names of those that do not count

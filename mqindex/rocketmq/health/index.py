@@ -71,7 +71,7 @@ class FrequentKey:
     entries : int, about how many; it is not counted in a stretch of 128 MiB that has it only once, or has 64 keys that
         are more frequent. An estimate where keys were sampled
     phy_offset : int, of one such message
-    topic, key : Text or None, as that message has them; None: it cannot be read any more
+    topic, key : Text or None, as that message has them; None: it cannot be read any more, or keys were not asked for
     property : str or None, KEYS, UNIQ_KEY or TAGS
     """
 
@@ -125,7 +125,9 @@ def frequent_keys(counts: Iterable[SplitCounts]) -> list[Frequent]:
     return together((split.keys.frequent for split in counts), _KEYS)
 
 
-def index_of(diagnosis: StoreDiagnosis, counts: Iterable[SplitCounts], named: Mapping[int, Named]) -> IndexHealth:
+def index_of(
+    diagnosis: StoreDiagnosis, counts: Iterable[SplitCounts], named: Mapping[int, Named], *, show_keys: bool
+) -> IndexHealth:
     """The index of a store that was checked."""
     counts = list(counts)
     slots, index_num = diagnosis.index.survey.geometry.value
@@ -148,7 +150,7 @@ def index_of(diagnosis: StoreDiagnosis, counts: Iterable[SplitCounts], named: Ma
         log_entries=entries,
         keys_per_message=_keys_per_message([one.keys for one in counts], share, messages),
         mean_keys=entries / messages if messages else 0.0,
-        frequent=tuple(_frequent(one, share, named) for one in frequent_keys(counts)),
+        frequent=tuple(_frequent(one, share, named, show_key=show_keys) for one in frequent_keys(counts)),
         sampled=share,
         cold_reads=sum(one.cold_reads * one.entries for one in files) / weight if weight else None,
     )
@@ -198,7 +200,7 @@ def _growth(good: tuple[Checked, ...]) -> tuple[int | None, int | None]:
         return None, None
     header = newest.shape.header
     span = header.end_timestamp - header.begin_timestamp
-    if span <= 0:
+    if span < _HOUR:
         return None, None
     rolls = header.end_timestamp + newest.room * span // newest.entries if newest.room and newest is good[-1] else None
     return newest.entries * _HOUR // span, rolls
@@ -213,8 +215,8 @@ def _keys_per_message(parts: Iterable[KeyCounts], share: Share, messages: int) -
     return Histogram.of({0: without, **counts})
 
 
-def _frequent(one: tuple[int, int, int], share: Share, named: Mapping[int, Named]) -> FrequentKey:
+def _frequent(one: tuple[int, int, int], share: Share, named: Mapping[int, Named], *, show_key: bool) -> FrequentKey:
     value, count, place = one
     message = named.get(place)
     topic, key, name = message.keys.get(value, (None, None, None)) if message else (None, None, None)
-    return FrequentKey(value, share.estimate(count), place, topic, key, name)
+    return FrequentKey(value, share.estimate(count), place, topic, key if show_key else None, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mqindex.health import Read, plain
+from mqindex.health import Read, Site, plain
 from mqindex.report import Report
 from mqindex.rocketmq.health.coverage import Coverage
 from mqindex.rocketmq.health.groups import GroupsHealth
@@ -20,12 +20,14 @@ class StoreHealth:
     Attributes
     ----------
     verify : Report, as `verify` returns it: findings, actions, the next start, settings and where they are from
+    site : Site, the host, the broker, and how long the disk lasts
     coverage, index, topics : None where the log is gone, so that nothing was read of it
     groups : GroupsHealth, consumers and what they have not consumed
     read : Read, what it is all made of, and which parts are samples
     """
 
     verify: Report
+    site: Site
     coverage: Coverage | None
     index: IndexHealth | None
     topics: TopicsHealth | None
@@ -39,7 +41,7 @@ class StoreHealth:
 
     def to_dict(self) -> dict[str, Any]:
         """Every field as dicts, lists, strings and numbers, for JSON."""
-        sections = ("coverage", "index", "topics", "groups", "read")
+        sections = ("site", "coverage", "index", "topics", "groups", "read")
         return {
             "ok": self.ok,
             "verify": self.verify.to_dict(),

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from mqindex.errors import MQIndexError
+from mqindex.files.paths import join
 from mqindex.kafka.directories.offset_checkpoint import split_fields, text_lines, whole_number
 
 _BLANK: Final = " \t\f"
@@ -26,6 +28,19 @@ _LARGEST: Final = 1 << 20
 def wrong_property(path: str) -> str | None:
     """Why no broker starts with a log dir's `meta.properties`; None: nothing is wrong. A `ValueError` says why, too."""
     return _wrong_property(_properties(text_lines(path, _LARGEST, encoding="latin-1")))
+
+
+def broker_name(log_dir: str) -> str | None:
+    """Which broker a log dir is of, by its `meta.properties`; None: that does not say it."""
+    try:
+        properties = _properties(text_lines(join(log_dir, "meta.properties"), _LARGEST, encoding="latin-1"))
+        number = _whole(properties, name := _id_name(_whole(properties, "version")))
+    except (OSError, MQIndexError, ValueError):
+        return None
+    if number is None:
+        return None
+    cluster = properties.get("cluster.id")
+    return f"{name} {number}" + (f" of cluster {cluster[:80]}" if cluster else "")
 
 
 def missing_property(path: str) -> str | None:
