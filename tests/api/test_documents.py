@@ -1,4 +1,4 @@
-"""What the documents say is executed: docstring examples, README commands and Python blocks."""
+"""What the documents say is executed: docstring examples, README's and the pages' commands and Python blocks."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tests.support.each import for_each
 from tests.support.examples import FLAGS, Examples
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
+from tests.support.pages import MADE, PAGES, README, blocks_of, stories
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
 PUBLIC = {
     "mqindex",
     "mqindex.engines",
@@ -37,6 +37,7 @@ PUBLIC = {
     "mqindex.spark",
 }
 WITH_STORES: dict[str, Any] = {"mqindex.rocketmq": [], "mqindex.kafka": [], "mqindex.spark": pytest.mark.spark}
+SAMPLE = "$ mqindex sample .\n"
 in_repository = pytest.mark.skipif(not README.exists(), reason="an installed package is tested without its README")
 
 
@@ -180,38 +181,24 @@ def undocumented(name: str, thing: object, *, members: bool) -> list[str]:
     return found
 
 
-NEEDS = {"spark": pytest.mark.spark, "s3://": pytest.mark.peer}
-BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-def sections() -> list[Any]:
-    """Heading and blocks of each section of the README that has something to run."""
-    text = README.read_text() if README.exists() else ""
-    found = []
-    for section in re.split(r"^(?=#+ )", text, flags=re.MULTILINE):
-        heading = section.splitlines()[0].strip("# ") if section else ""
-        if parts := BLOCK.findall(section):
-            said = "".join(body for _, body in parts)
-            marks = [mark for word, mark in NEEDS.items() if word in said]
-            found.append(pytest.param(parts, id=heading, marks=marks))
-    return found
-
-
 @pytest.fixture
-def sampled_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What every section of the README begins with, by the very command that its section "Install" gives."""
+def sampled_place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What every story begins with: what `mqindex sample .` makes, and what else it names."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    ((_, body),) = next(section.values[0] for section in sections() if section.id == "Install")
-    assert body.startswith("$ mqindex sample .\n")
-    commands_of(body)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    blocks = request.getfixturevalue("blocks")
+    if not blocks[0][1].startswith(SAMPLE):
+        subprocess.run(["mqindex", "sample", "."], stdout=subprocess.DEVNULL, check=True)
+    for name, make in MADE.items():
+        if any(name in body for _, body in blocks):
+            make(tmp_path)
 
 
 @pytest.fixture
 def bucket(request: pytest.FixtureRequest, sampled_place: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The bucket of the section on S3, with the store, by a server that its commands find as they find any."""
-    parts = request.getfixturevalue("parts")
-    if not any("s3://" in body for _, body in parts):
+    """The bucket of the stories on S3, with the store, by a server that their commands find as they find any."""
+    if not any("s3://" in body for _, body in request.getfixturevalue("blocks")):
         yield
         return
     from tests.peer.places.servers import S3  # here: it needs Java
@@ -228,12 +215,22 @@ def bucket(request: pytest.FixtureRequest, sampled_place: None, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("bucket")
-@pytest.mark.parametrize("parts", [section for section in sections() if section.id != "Install"])
-def test_readme_does_what_it_says(parts: list[tuple[str, str]], run_session: Callable[[str], None]) -> None:
-    for language, body in parts:
+@pytest.mark.parametrize("blocks", list(stories()))
+def test_a_document_does_what_it_says(blocks: list[tuple[str, str]], run_session: Callable[[str], None]) -> None:
+    for language, body in blocks:
         if language == "console":
             commands_of(body)
-    run_session("\n".join(body for language, body in parts if language == "pycon"))
+    run_session("\n".join(body for language, body in blocks if language == "pycon"))
+
+
+@in_repository
+def test_no_command_of_a_page_escapes_the_tests() -> None:
+    """What stands in other blocks is for the reader's own files, or what a broker says."""
+    for page in PAGES.rglob("*.md"):
+        for language, body in blocks_of(page.read_text()):
+            assert language in ("console", "pycon", "sh", "text"), f"{page}: {body}"
+            if language in ("sh", "text"):
+                assert not re.search(r"^(\$|>>>) ", body, re.MULTILINE), f"{page}: {body}"
 
 
 def commands_of(body: str) -> None:

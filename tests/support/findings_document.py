@@ -1,4 +1,7 @@
-"""The page of all findings, `.github/FINDINGS.md`, made from the catalogues. To write it: run this module with -m."""
+"""The page of all findings, `.github/docs/findings.md`, made from the catalogues. To write it: run this with -m.
+
+A kind's name is the anchor of its paragraph.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +9,65 @@ import re
 from pathlib import Path
 
 from mqindex.kafka import catalogue as kafka
-from mqindex.report import Catalogue
+from mqindex.report import Kind
 from mqindex.rocketmq import catalogue as rocketmq
 
-__all__ = ["PATH", "catalogue_rows", "document"]
+__all__ = ["PATH", "document", "sections"]
 
-PATH = Path(__file__).parents[2] / ".github" / "FINDINGS.md"
+PATH = Path(__file__).parents[2] / ".github" / "docs" / "findings.md"
 _INTRODUCTION = """\
-# What verify, repair and rebuild find
+# Findings
 
-A finding has a severity, a kind, a place, what was expected and what is there. Only errors make a report not ok, and
-the exit code 1. Where a kind has several severities or hints, the first one is the usual one; the others, after a
-slash, are for other situations, for example while a broker is running. Words in italics are what each finding fills
-in. "Stops a start": whether a broker may not start with it, as its version, its settings and its last stop decide.
-"Repaired by": the part of `mqindex repair` that mends it ("no": none does). This page
-is made from the catalogues `mqindex.rocketmq.catalogue` and `mqindex.kafka.catalogue`.
+What verify, repair and rebuild find, each under the name of its kind, errors first. Only errors make a report not ok,
+and the exit code 1. Where a kind has several severities or several arrows, the first is the usual one; the others are
+for other situations, for example while a broker is running. After an arrow stands what follows or what to do; words in
+italics are what each finding fills in. "May stop a start": a broker's version, its settings and its last stop decide
+whether it starts with it. This page is made from `mqindex.rocketmq.catalogue` and `mqindex.kafka.catalogue`.
 """
+_BROKERS = {"RocketMQ": rocketmq.CATALOGUE, "Kafka": kafka.CATALOGUE}
+_BOTH = "Of both brokers"
 
-_COLUMNS = ("kind", "severity", "stops a start", "repaired by", "what it means", "what to do")
 
-
-def catalogue_rows(catalogue: Catalogue) -> list[tuple[str, ...]]:
-    """The cells of each kind, errors first, then by name."""
-    rows = []
-    for name, kinds in catalogue.items():
-        each = [(kind.severity, "yes" if kind.stops_start else "no", kind.mended_by or "no") for kind in kinds]
-        severities, stops, mended = (", ".join(dict.fromkeys(column)) for column in zip(*each, strict=True))
-        hints = " / ".join(dict.fromkeys(kind.hint for kind in kinds if kind.hint))
-        rows.append((name, severities, stops, mended, kinds[0].meaning, hints))
-    return sorted(rows, key=lambda row: (("error", "warning", "info").index(row[1].split(",")[0]), row[0]))
+def sections() -> dict[str, list[str]]:
+    """The kinds of each heading: errors first, then by name. No kind is under two of them."""
+    both = set.intersection(*map(set, _BROKERS.values()))
+    of = {broker: set(catalogue) - both for broker, catalogue in _BROKERS.items()}
+    return {heading: sorted(kinds, key=_rank) for heading, kinds in {**of, _BOTH: both}.items()}
 
 
 def document() -> str:
     """The whole page."""
     parts = [_INTRODUCTION]
-    for broker, rows in (
-        ("RocketMQ", catalogue_rows(rocketmq.CATALOGUE)),
-        ("Kafka", catalogue_rows(kafka.CATALOGUE)),
-    ):
-        parts.append(f"\n## {broker}\n\n| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|\n")
-        parts += [f"| `{kind}` | {' | '.join(map(_cell, others))} |\n" for kind, *others in rows]
+    for heading, kinds in sections().items():
+        parts.append(f"\n## {heading}\n")
+        for kind in kinds:
+            parts.append(f"\n### {kind}\n")
+            for broker, catalogue in _BROKERS.items():
+                if kind in catalogue:
+                    parts.append(_paragraph(catalogue[kind], f"{broker}: " if heading == _BOTH else ""))
     return "".join(parts)
 
 
-def _cell(text: str) -> str:
-    return re.sub(r"\{(\w+)\}", r"*\1*", text).replace("|", "\\|")
+def _rank(kind: str) -> tuple[int, str]:
+    severities = [catalogue[kind][0].severity for catalogue in _BROKERS.values() if kind in catalogue]
+    return min(map(("error", "warning", "info").index, severities)), kind
+
+
+def _paragraph(kinds: tuple[Kind, ...], broker: str) -> str:
+    says = [", ".join(dict.fromkeys(kind.severity for kind in kinds))]
+    if any(kind.stops_start for kind in kinds):
+        says.append("may stop a start")
+    if any(kind.mended_by for kind in kinds):
+        says.append(
+            "`mqindex repair` mends it" + ("" if all(kind.mended_by for kind in kinds) else " in some situations")
+        )
+    hints = list(dict.fromkeys(f"→ {_filled(kind.hint)}" for kind in kinds if kind.hint))
+    what = "\n- ".join(["\n", *hints]) if len(hints) > 1 else f" {hints[0]}" if hints else ""
+    return f"\n*{broker}{'; '.join(says)}.* {kinds[0].meaning}{what}\n"
+
+
+def _filled(hint: str) -> str:
+    return re.sub(r"\{(\w+)\}", r"*\1*", hint)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ from mqindex.rocketmq.settings import SETTINGS
 
 __all__ = ["PATH", "document"]
 
-PATH = Path(__file__).parents[2] / ".github" / "SETTINGS.md"
+PATH = Path(__file__).parents[2] / ".github" / "docs" / "settings.md"
 _INTRODUCTION = """\
-# What is read of a RocketMQ broker's configuration
+# Settings
+
+## Of a RocketMQ broker
 
 These settings, by the broker's own names, are what `--broker-conf FILE` (`config=`) is read for: a `broker.conf`,
 whole, as the broker starts with it, or in Python also a mapping. Whatever else is in the file is passed over; a name

@@ -176,7 +176,7 @@ class LogSegment(SegmentSearch, Closable):
     def batch_arrays(
         self, start: int = 0, stop: int | None = None, *, check_crc: bool = True
     ) -> Iterator[npt.NDArray[Any]]:
-        """Internal: the same as structured arrays of `mqindex.kafka.log.batches.BATCH`, a few thousand batches each."""
+        """Internal: the same as structured arrays of `BATCH`, a few thousand batches each."""
         return (rows for _, rows in self.batch_parts(start, stop, check_crc=check_crc))
 
     def batch_parts(

@@ -277,7 +277,7 @@ class PartitionLog(Closable):
 
         Parameters
         ----------
-        batches : array of `mqindex.kafka.log.batches.BATCH`, neighbours in one of the segments
+        batches : array of `BATCH`, neighbours in one of the segments
 
         Returns
         -------
