@@ -268,6 +268,30 @@ def test_a_log_that_was_cut_and_written_anew_is_read_anew(tmp_path: Path) -> Non
     assert offsets(scan(other.directory, begin=FIRST_TIME + 100, cache=cache)) == list(range(25))
 
 
+def test_of_a_log_that_a_broker_cut_the_map_is_not_believed(tmp_path: Path) -> None:
+    """It stays the same file: shorter than the map's end, as long again, and longer, with other times in the middle."""
+    writer, cache = PartitionWriter(tmp_path / "t-0"), tmp_path / "cache"
+    sizes = [writer.append([KafkaRecord(bytes(MIB // 8), b"k", FIRST_TIME + time)]) for time in range(16)]
+    log = writer.path()
+    whole = log.read_bytes()
+    one = len(whole) // len(sizes)
+    assert offsets(scan(tmp_path / "t-0", begin=FIRST_TIME, cache=cache)) == list(range(16))
+    other = PartitionWriter(tmp_path / "other-0")
+    for time in (*range(5), *[100] * 20):
+        other.append([KafkaRecord(bytes(MIB // 8), b"k", FIRST_TIME + time)])
+    anew = other.path().read_bytes()
+    for count in (4, 5, 10, 15, 16, 17, 25):
+        for data in (anew[: count * one], whole):
+            with log.open("r+b") as file:
+                file.truncate(4 * one)
+                file.seek(4 * one)
+                file.write(data[4 * one :])
+            late = [at for at in range(len(data) // one) if data is not whole and at >= 5]
+            assert offsets(scan(tmp_path / "t-0", begin=FIRST_TIME + 50, cache=cache)) == late
+            early = [at for at in range(len(data) // one) if at not in late]
+            assert offsets(scan(tmp_path / "t-0", end=FIRST_TIME + 50, cache=cache)) == early
+
+
 def test_a_closed_segment_of_another_version_is_read_anew(tmp_path: Path) -> None:
     writer, cache = write(tmp_path / "t-0"), tmp_path / "cache"
     offsets(scan(writer.directory, begin=FIRST_TIME, cache=cache))
