@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -46,10 +46,14 @@ def rows_where(scan: Scanned, where: str, columns: list[str] | None, limit: int 
     batches = (batch for columns in scan for batch in pa.table(columns).cast(schema).to_batches())
     with engine_errors(f"--where {where}"), duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")  # it is written to stdout, among the rows
-        rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches)).filter(where)
-        if columns is not None:
-            rows = rows.select(*columns)
-        yield from arrow_rows(rows if limit is None else rows.limit(limit))
+
+        def answer() -> Iterator[ArrowRows]:
+            rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches)).filter(where)
+            if columns is not None:
+                rows = rows.select(*columns)
+            yield from arrow_rows(rows if limit is None else rows.limit(limit))
+
+        yield from interruptible(answer(), connection.interrupt)
 
 
 def arrow_rows(relation: Any) -> Iterator[ArrowRows]:
@@ -65,28 +69,37 @@ def arrow_rows(relation: Any) -> Iterator[ArrowRows]:
         yield ArrowRows(pa.Table.from_batches([batch]).rename_columns(names))
 
 
-def interruptible(batches: Iterator[ArrowRows]) -> Iterator[ArrowRows]:
-    """The same, made in a thread of its own: a call into DuckDB takes no signal until it ends, a wait for it does."""
-    asked: SimpleQueue[None] = SimpleQueue()
+def interruptible(batches: Iterator[ArrowRows], stop: Callable[[], None] | None = None) -> Iterator[ArrowRows]:
+    """The same, made in a thread of its own: a call into DuckDB takes no signal until it ends, a wait for it does.
+
+    stop : ends such a call; then the thread has ended whenever this has. None: the process ends with the call.
+    """
+    asked: SimpleQueue[bool] = SimpleQueue()
     answers: SimpleQueue[tuple[ArrowRows | None, BaseException | None]] = SimpleQueue()
 
     def make() -> None:
-        while True:
-            asked.get()
+        while asked.get():
             try:
                 answers.put((next(batches, None), None))
             except BaseException as error:
                 answers.put((None, error))
 
-    Thread(target=make, daemon=True).start()
-    while True:
-        asked.put(None)
-        batch, error = answers.get()
-        if error is not None:
-            raise error
-        if batch is None:
-            return
-        yield batch
+    thread = Thread(target=make, daemon=True)
+    thread.start()
+    try:
+        while True:
+            asked.put(True)
+            batch, error = answers.get()
+            if error is not None:
+                raise error
+            if batch is None:
+                return
+            yield batch
+    finally:
+        asked.put(False)
+        if stop is not None:
+            stop()
+            thread.join()
 
 
 def _each_once(names: list[str]) -> list[str]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import active_count
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,34 @@ def test_verify_and_rebuild_leave_zone_maps(shell: Shell, lost: Store, tmp_path:
     assert done.status == 2 and "expected a place outside" in done.err
     done = shell("verify", PartitionCase("410-txn").closed(tmp_path), "--cache", tmp_path / "other")
     assert done.status == 2 and "--cache is for RocketMQ here" in done.err
+
+
+BUSY = """list_sum(list_transform(range(1000),
+    lambda x: list_sum(list_transform(range(100000), lambda y: sqrt(x + y + phy_offset))))) < 0"""
+INTERRUPTED = f"""
+import os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
+from mqindex.cli import main
+sys.argv[1:] = ["messages", sys.argv[1], "--where", {BUSY!r}]
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_ends_a_filter_that_duckdb_is_busy_with(lost: Store) -> None:
+    pytest.importorskip("duckdb")
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(lost.root)], capture_output=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"mqindex: interrupted; nothing was changed\n")
+
+
+def test_no_thread_of_a_filter_is_left(shell: Shell, lost: Store) -> None:
+    pytest.importorskip("duckdb")
+    before = active_count()
+    for more in (["--limit", "1"], [], ["--columns", "none"], ["--where", "no such column"]):
+        shell("messages", lost.root, "--where", "queue_id >= 0", "--json", *more)
+        assert active_count() == before
 
 
 def test_a_topic_without_a_name_is_not_every_topic(shell: Shell, tmp_path: Path) -> None:
