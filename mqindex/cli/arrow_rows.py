@@ -42,8 +42,10 @@ def rows_where(scan: Scanned, where: str, columns: list[str] | None, limit: int 
     with needing("--where needs DuckDB: pip install 'mqindex[sql]'", "duckdb", "pyarrow"):
         import duckdb
         import pyarrow as pa
+    from mqindex.tables.duckdb_query import times_of_duckdb
+
     schema = pa.table(scan.empty()).schema
-    batches = (batch for columns in scan for batch in pa.table(columns).cast(schema).to_batches())
+    batches = (batch for rows in scan for batch in times_of_duckdb(pa.table(rows).cast(schema)).to_batches())
     with engine_errors(f"--where {where}"), duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")  # it is written to stdout, among the rows
 
@@ -138,6 +140,4 @@ def _sentence(lines: list[str]) -> str:
     """Without the picture of the query; of an error in what reads for DuckDB, that one's."""
     if "Python exception" in lines[0]:
         return next((line.partition(": ")[2] or line for line in lines[1:] if line[:1].isalpha()), lines[-1])
-    if "Could not convert Timestamp" in lines[0]:
-        return f"{lines[0]}: a time is beyond what DuckDB has (year 294246); expected a query of other times or columns"
     return lines[0]

@@ -108,7 +108,8 @@ def dataset(path: str | os.PathLike[str], table: str | None = None, **options: A
 def sql(query: str, **paths: Any) -> Any:
     """The answer of a query in DuckDB's SQL over tables of paths, as a `duckdb.DuckDBPyRelation`.
 
-    Nothing is read before the rows are fetched, and then what `dataset` says. Needs pyarrow and duckdb.
+    Nothing is read before the rows are fetched, and then what `dataset` says. Needs pyarrow and duckdb. A time beyond
+    what DuckDB has (years -290307 to 294246) is null there, and a UserWarning says so.
 
     Parameters
     ----------

@@ -33,6 +33,9 @@ class TableDataset(ds.UnionDataset):  # type: ignore[misc]
     schema : pyarrow.Schema. The first column is the one that costs least: engines read it to count rows.
     """
 
+    scanner_class = TableScanner
+    """Internal: what `scanner` makes."""
+
     def __init__(self, path: str | os.PathLike[str], table: str, options: Mapping[str, Any], opened: Table) -> None:
         schema = pa.table(opened.empty).schema
         super().__init__(schema, [_unreadable(schema)])
@@ -66,7 +69,7 @@ class TableDataset(ds.UnionDataset):  # type: ignore[misc]
         def read() -> Iterator[pa.RecordBatch]:
             return self.batches(names, {} if wanted is None else hints_of(tree_of(wanted)))
 
-        return TableScanner(self._schema, read, none, columns, wanted, batch_size)
+        return self.scanner_class(self._schema, read, none, columns, wanted, batch_size)
 
     def get_fragments(self, filter: Any = None) -> Iterator[Any]:
         """One, which may have rows that pass: the whole table."""

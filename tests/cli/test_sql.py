@@ -14,6 +14,7 @@ from mqindex import kafka, rocketmq
 from mqindex.errors import TruncatedFileError
 from tests.cli.conftest import Shell, Store
 from tests.support.golden_kafka import PartitionCase
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 pytest.importorskip("duckdb")
 
@@ -81,6 +82,25 @@ def test_columns_of_one_name_have_numbers(shell: Shell) -> None:
 def test_times_of_any_year_and_numbers_that_json_has_not(shell: Shell) -> None:
     (row,) = shell("sql", "SELECT TIMESTAMP '290000-01-01' AS t, 'nan'::DOUBLE AS n", "--json").json
     assert row["t"] > 9_000_000_000_000_000 and row["n"] == "nan"
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_time_beyond_what_duckdb_has_is_null(shell: Shell, tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    for time in (FIRST_TIME, FIRST_TIME * 1_000_000, -(2**62), FIRST_TIME + 1):
+        writer.append([KafkaRecord(b"v", b"k", time)])
+    named = f"t={tmp_path / 't-0'}"
+    done = shell("sql", 'SELECT timestamp, "offset" FROM t', named, "--json")
+    times = [FIRST_TIME, None, None, FIRST_TIME + 1]
+    assert [row["timestamp"] for row in done.json] == times and [row["offset"] for row in done.json] == [0, 1, 2, 3]
+    assert "timestamp: a time beyond the years that DuckDB has" in done.err and done.status == 0
+    (row,) = shell("sql", "SELECT count(*) n, count(timestamp) known FROM t", named, "--json").json
+    assert (row["n"], row["known"]) == (4, 2)
+    done = shell("messages", tmp_path / "t-0", "--where", "value = 'v'", "--columns", "timestamp", "--format", "csv")
+    assert done.out.split("\n") == ["timestamp", str(FIRST_TIME), "", "", str(FIRST_TIME + 1), ""]
+    for query, count in (("> '2100-01-01'", 1), ("< '1900-01-01'", 1), ("> '2020-01-01'", 3)):
+        (row,) = shell("sql", f"SELECT count(*) n FROM t WHERE timestamp {query}", named, "--json").json
+        assert row["n"] == count, query
 
 
 def test_an_error_while_rows_are_read_is_that_errors_sentence(
