@@ -39,7 +39,7 @@ class ArrowRows(Mapping[str, Any]):
 
 def rows_where(scan: Scanned, where: str, columns: list[str] | None, limit: int | None) -> Iterator[ArrowRows]:
     """The rows of a scan for which an SQL expression is true."""
-    with needing("--where needs DuckDB: pip install 'mqindex[sql]'", "duckdb", "pyarrow"):
+    with needing("--where needs duckdb and pyarrow: pip install 'mqindex[sql]'", "duckdb", "pyarrow"):
         import duckdb
         import pyarrow as pa
     from mqindex.tables.duckdb_query import times_of_duckdb

@@ -103,6 +103,20 @@ def test_a_time_beyond_what_duckdb_has_is_null(shell: Shell, tmp_path: Path) -> 
         assert row["n"] == count, query
 
 
+@pytest.mark.parametrize("missing", ["duckdb", "pyarrow"])
+def test_what_is_not_installed_is_named_with_the_extra(
+    missing: str, shell: Shell, lost: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    for arguments, who in (
+        (["sql", "SELECT 1 FROM s", f"s={lost.root}"], "`mqindex sql`"),
+        (["messages", lost.root, "--where", "true"], "--where"),
+    ):
+        done = shell(*arguments)
+        assert (done.status, done.out) == (2, "")
+        assert done.err == f"mqindex: {who} needs duckdb and pyarrow: pip install 'mqindex[sql]'\n"
+
+
 def test_an_error_while_rows_are_read_is_that_errors_sentence(
     shell: Shell, lost: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,8 +44,9 @@ def command(
     """
     form = form_of(form, out, as_json)
     paths = dict(map(_pair, named))
-    with needing("`mqindex sql` needs DuckDB: pip install 'mqindex[sql]'", "duckdb", "pyarrow"):
-        import duckdb  # noqa: F401  # it is there
+    with needing("`mqindex sql` needs duckdb and pyarrow: pip install 'mqindex[sql]'", "duckdb", "pyarrow"):
+        import duckdb  # noqa: F401  # they are there
+        import pyarrow as pa  # noqa: F401
     from mqindex.cli.arrow_rows import ArrowRows, arrow_rows, engine_errors, interruptible
     from mqindex.tables import sql
 
