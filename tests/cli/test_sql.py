@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,7 +16,7 @@ import pytest
 
 from mqindex import kafka, rocketmq
 from mqindex.errors import TruncatedFileError
-from tests.cli.conftest import Shell, Store
+from tests.cli.conftest import Shell, Store, process
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
@@ -115,6 +119,49 @@ def test_what_is_not_installed_is_named_with_the_extra(
         done = shell(*arguments)
         assert (done.status, done.out) == (2, "")
         assert done.err == f"mqindex: {who} needs duckdb and pyarrow: pip install 'mqindex[sql]'\n"
+
+
+VALUES = """SELECT * FROM (VALUES (NULL, NULL), ('', []), ('NULL', ['']), ('a,b', [NULL]), (chr(0), ['a', 'b']),
+    ('""', ['a,b']), ('"', ['"a","b"'])) t(text, list), (VALUES (NULL), (''::BLOB), ('/w=='::BLOB), ('\\xff'::BLOB),
+    ('\\x5Cxff'::BLOB), (encode('é')), ('\\xff\\xfe'::BLOB)) b(body)"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
+def test_different_values_are_different_to_who_reads_them(encoding: str, tmp_path: Path) -> None:
+    import duckdb
+
+    expected = duckdb.sql(VALUES).fetchall()
+    made = {}
+    for form in ("csv", "ndjson"):
+        done = process("sql", VALUES, "--format", form, env={**os.environ, "PYTHONIOENCODING": encoding})
+        assert (done.returncode, done.stderr) == (0, b"")
+        made[form] = tmp_path / f"rows.{form}"
+        made[form].write_bytes(done.stdout)
+    rows = duckdb.sql(f"FROM read_csv('{made['csv']}', all_varchar=true, allow_quoted_nulls=false)").fetchall()
+    assert len(set(rows)) == len(rows) == len(expected)
+    assert [row[0] for row in rows] == [row[0] for row in expected]
+    with made["csv"].open(newline="", encoding="utf-8") as file:
+        texts = {tuple(row) for row in csv.reader(file)}
+    assert texts == {tuple("" if cell is None else cell for cell in row) for row in rows} | {
+        ("text", "list", "body", "body_base64")
+    }
+    objects = [json.loads(line) for line in made["ndjson"].read_bytes().splitlines()]
+    assert [(row["text"], row["list"]) for row in objects] == [(text, some) for text, some, _ in expected]
+    bodies = [base64.b64decode(row["body_base64"]) if "body_base64" in row else row["body"] for row in objects]
+    assert [body.encode() if isinstance(body, str) else body for body in bodies] == [body for *_, body in expected]
+
+
+def test_a_name_that_is_taken_is_refused(shell: Shell) -> None:
+    for query, form, words in (
+        ("SELECT 'a'::BLOB AS body, 'x' AS body_base64", "csv", "body_base64 has the bytes of body"),
+        ("SELECT 'x' AS body_base64, 'a'::BLOB AS body", "ndjson", "body_base64 has the bytes of body"),
+        ("SELECT {'a': '\\xff'::BLOB, 'a_base64': 'x'} AS s", "ndjson", "a_base64 has the bytes of a"),
+        ("SELECT 1 AS schema", "ndjson", "schema is the name of the format"),
+    ):
+        done = shell("sql", query, "--format", form)
+        assert (done.status, done.out) == (2, "") and words in done.err, done.err
+    done = shell("sql", "SELECT 'a' AS body, NULL AS body_base64", "--json")
+    assert done.json == [{"schema": "mqindex.sql/1", "body": "a", "body_base64": None}]
 
 
 def test_an_error_while_rows_are_read_is_that_errors_sentence(

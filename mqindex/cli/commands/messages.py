@@ -100,8 +100,9 @@ def command(
     where; later ones read what can match.
 
     Bodies are decompressed. A table has the main columns, times in UTC and the beginning of bodies. csv and ndjson have
-    times in ms since the epoch; bytes that are no UTF-8 are in a field with _base64 after its name. Exit code 1: there
-    is no such message, or the log is damaged in places, which stderr names; the rest was printed.
+    times in ms since the epoch; bytes that are no UTF-8 are in a field with _base64 after its name, the field itself is
+    null then. In csv nothing is null and "" an empty text; DuckDB reads them so with allow_quoted_nulls=false.
+    Exit code 1: there is no such message, or the log is damaged in places, which stderr names; the rest was printed.
     """
     kind = require_home(path, kind, *SCANNED, options=options)
     form = form_of(form, out, as_json)

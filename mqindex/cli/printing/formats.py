@@ -7,6 +7,7 @@ after its name. So different values are written differently, and nothing (null) 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
 import sys
@@ -29,11 +30,26 @@ _OWN = "_base64"
 _MS_OF: Final = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}  # times, divided by
 
 
+def _own(batch: Columns) -> list[str]:
+    """The names of the columns for bytes that are no UTF-8; `Trouble`: one is the name of another column."""
+    own = [name + _OWN for name, column in batch.items() if _is_bytes(column)]
+    for name in own:
+        if name in batch:
+            raise _taken(name)
+    return own
+
+
+def _taken(name: str) -> Trouble:
+    base = name.removesuffix(_OWN)
+    return Trouble(f"{name} has the bytes of {base} that are no UTF-8: expected another name for the other column")
+
+
 def _lists(batch: Columns) -> Iterator[tuple[str, list[Any]]]:
     """The values of each column as text and numbers; of bytes a second column with those that are no UTF-8."""
+    own = _own(batch)
     for name, column in batch.items():
         values = _values(column)
-        if _is_bytes(column):
+        if name + _OWN in own:
             texts = [_utf8(value) for value in values]
             yield name, texts
             yield name + _OWN, [_in_base64(value, text) for value, text in zip(values, texts, strict=True)]
@@ -84,8 +100,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):  # a header, an entry of a map
         return _plain({"key": value[0], "value": value[1]})
     if isinstance(value, dict):
-        pairs = [pair for key, one in value.items() for pair in _named(key, one)]
-        return dict(pairs)
+        fields: dict[str, Any] = {}
+        for name, plain in (pair for key, one in value.items() for pair in _named(key, one)):
+            if name in fields:
+                raise _taken(name)
+            fields[name] = plain
+        return fields
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):  # JSON has no such number
@@ -103,8 +123,8 @@ def _named(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _flat(value: Any) -> Any:
-    """A value for one cell: a list or a map as JSON, an empty one as nothing."""
-    return (json.dumps(value) if value else None) if isinstance(value, (list, dict)) else value
+    """A value for one cell: a list or a map as JSON."""
+    return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
 def rows_of(batch: Columns) -> int:
@@ -191,8 +211,12 @@ def _is_time(name: str, column: Any) -> bool:
 
 
 def _csv(batches: Iterator[Columns], command: str) -> None:
-    """A cell of nothing is empty, an empty text is `""`. On a terminal control codes are escaped, which would steer."""
+    """A cell of nothing is empty, an empty text is `""`. It is UTF-8 in any locale, in which other characters would be
+    escaped. On a terminal control codes are, which would steer.
+    """
     shown = printable if sys.stdout.isatty() else str
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8")
     begun = False
     for batch in batches:
         lists = dict(_lists(batch))
@@ -218,8 +242,10 @@ def _csv_cell(value: Any, shown: Callable[[str], str]) -> str:
 
 def _json(batches: Iterator[Columns], command: str) -> None:
     for batch in batches:
-        lists = dict(_lists(batch))
-        own = [name.endswith(_OWN) and name.removesuffix(_OWN) in batch for name in lists]
+        if "schema" in batch:
+            raise Trouble("schema is the name of the format in each line: expected another name for the column")
+        lists, names = dict(_lists(batch)), _own(batch)
+        own = [name in names for name in lists]
         for row in zip(*lists.values(), strict=True):
             cells = zip(lists, row, own, strict=True)
             fields = {name: value for name, value, other in cells if not (other and value is None)}
