@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mqindex.errors import ClosedFileError
-from mqindex.rocketmq import MessageStore, rebuild
+from mqindex.rocketmq import MessageStore, rebuild, verify
 from tests.support.log_writer import LogMessage, LogWriter
 
 pa = pytest.importorskip("pyarrow")
@@ -115,3 +115,23 @@ def test_a_million_hits_are_few_calls(root: Path, monkeypatch: pytest.MonkeyPatc
     with MessageStore.open(root, **GEOMETRY) as store:
         found = store.query_messages("TopicTest", ["k1"] * 100_000, columns=["phy_offset"])
         assert len(found) == 100_000 and found["key_number"][-1] == 99_999
+
+
+def test_good_messages_behind_damage_of_the_last_file_are_answered(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    places = LogWriter(store / "commitlog").write(*(LogMessage(keys=f"k{number}", queue_offset=number) for number in range(6)))
+    rebuild(store, tmp_path / "built", **GEOMETRY)
+    for part in ("index", "consumequeue"):
+        os.rename(tmp_path / "built" / part, store / part)
+    (log,) = (store / "commitlog").iterdir()
+    with log.open("r+b") as file:
+        file.seek(places[2] + 4)
+        file.write(bytes(4))
+    with MessageStore.open(store, **GEOMETRY) as opened:
+        found = opened.get_many([places[5], places[1]], columns=["keys"])
+        assert found["keys"].to_pylist() == ["k5", "k1"]
+        assert getattr(opened.look_message_by_offset(places[4]), "keys", None) == "k4"
+        assert [message.keys for message in opened.get_message("TopicTest", 0, 3).messages] == ["k3", "k4", "k5"]
+        assert opened.query_messages("TopicTest", ["k3"], columns=["keys"])["keys"].to_pylist() == ["k3"]
+    (said,) = (one for one in verify(store, **GEOMETRY).findings if one.kind == "frames-behind-log-end")
+    assert f"3 complete frames behind its end are not read: from phy offset {places[2]} to" in str(said)

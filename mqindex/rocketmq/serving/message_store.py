@@ -177,7 +177,8 @@ class MessageStore(Closable):
         Notes
         -----
         The settings that limit a broker's answers (`maxTransferCountOnMessageInMemory`,
-        `maxTransferBytesOnMessageInMemory`) hold where `config` has them. Messages have their checksums compared.
+        `maxTransferBytesOnMessageInMemory`) hold where `config` has them. Messages have their checksums compared. One
+        that is good is answered also behind a damaged one of the last file, where a broker that starts cuts the log.
         Of a topic with the attribute cleanup.policy=COMPACTION a broker of 5.x answers from a log of its own,
         which has the newest message of each key; this answers from the commit log, with all of them.
         Source: RocketMQ 4.9.3 `DefaultMessageStore.getMessage`, `PullAPIWrapper.processPullResult`.
@@ -403,7 +404,8 @@ class MessageStore(Closable):
         Returns
         -------
         Columns : a row for each place where a message begins, and before the other columns `row`, int64, the number of
-            the place in `phy_offsets`. A place where the log has none has no row
+            the place in `phy_offsets`. A place where the log has none has no row; one behind damage of the last file,
+            where a broker that starts cuts the log, has its message
 
         Raises
         ------
@@ -424,6 +426,8 @@ class MessageStore(Closable):
 
     def look_message_by_offset(self, phy_offset: int) -> Message | None:
         """The message that begins at `phy_offset`; None: the log has none there.
+
+        Behind damage of the last file, where a broker that starts cuts the log, messages are found as before it.
 
         Raises
         ------
