@@ -119,7 +119,9 @@ def test_a_million_hits_are_few_calls(root: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_good_messages_behind_damage_of_the_last_file_are_answered(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    places = LogWriter(store / "commitlog").write(*(LogMessage(keys=f"k{number}", queue_offset=number) for number in range(6)))
+    places = LogWriter(store / "commitlog").write(
+        *(LogMessage(keys=f"k{number}", queue_offset=number) for number in range(6))
+    )
     rebuild(store, tmp_path / "built", **GEOMETRY)
     for part in ("index", "consumequeue"):
         os.rename(tmp_path / "built" / part, store / part)
