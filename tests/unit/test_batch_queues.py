@@ -172,6 +172,16 @@ def with_ordinary_queue(root: Path) -> None:
     shutil.rmtree(root / "consumequeue")
 
 
+def only(name: str) -> Callable[[Path], object]:
+    def spoil(root: Path) -> None:
+        queue = a_file(root, 0).parent
+        for path in queue.iterdir():
+            path.unlink()
+        (queue / name).write_bytes(bytes(FILE_SIZE))
+
+    return spoil
+
+
 DAMAGE: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "all gone": (lambda root: shutil.rmtree(root / "batchconsumequeue"), {"batch-queue-missing"}),
     "a queue gone": (lambda root: shutil.rmtree(a_file(root, 0).parent), {"batch-queue-missing"}),
@@ -193,6 +203,8 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "disorder": (lambda root: patched(a_file(root, 1), 0, a_file(root, 1).read_bytes()[46:92]), {"wrong-unit"}),
     "beyond": (beyond, {"queue-beyond-log"}),
     "stray": (lambda root: (a_file(root, 0).parent / "copy.bak").write_bytes(b"x"), {"stray-queue-file"}),
+    "only a stray": (only("junk"), {"batch-queue-missing", "stray-queue-file"}),
+    "only a number that is too short": (only("0" * 19), {"batch-queue-missing", "stray-queue-file"}),
     "with an ordinary queue": (with_ordinary_queue, {"batch-queue-behind", "queue-missing"}),
 }  # fmt: skip
 

@@ -146,7 +146,11 @@ def _batches(path: str, targets: Targets) -> Iterator[Answer]:
 def _records(path: str, targets: Targets) -> Iterator[Answer]:
     from mqindex.kafka import PartitionLog
 
-    with PartitionLog.open(path) as log:
+    yield from _records_of(PartitionLog.open(path), targets)
+
+
+def _records_of(log: PartitionLog, targets: Targets) -> Iterator[Answer]:
+    with log:
         moments, offsets = log.offsets_for_timestamps(targets)
     for timestamp, moment, offset in zip(targets.tolist(), moments.tolist(), offsets.tolist(), strict=True):
         yield _record(timestamp, None if offset < 0 else (moment, offset))
@@ -154,11 +158,12 @@ def _records(path: str, targets: Targets) -> Iterator[Answer]:
 
 def _records_of_log_dir(path: str, targets: Targets) -> Iterator[Answer]:
     """Of each partition in use."""
+    from mqindex.kafka import PartitionLog
     from mqindex.kafka.directories.log_dir import list_partitions
 
     for one in list_partitions(path):
         if one.state is None:
-            for answer in _records(one.path, targets):
+            for answer in _records_of(PartitionLog.of(one.path), targets):
                 moment, offset = answer["found_timestamp"], answer["found_offset"]
                 yield {
                     "timestamp": answer["timestamp"], "found_offset": offset, "found_timestamp": moment,

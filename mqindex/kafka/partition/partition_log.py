@@ -132,7 +132,12 @@ class PartitionLog(Closable):
         """
         where = absolute(given_path("directory", directory, storage_options))
         require_partition(where)
-        return while_files_go(where, cls._of_files)
+        return cls.of(where)
+
+    @classmethod
+    def of(cls, directory: str) -> PartitionLog:
+        """Internal: `open` of a directory that is surely a partition's, also where all that is in it is strange."""
+        return while_files_go(directory, cls._of_files)
 
     @classmethod
     def _of_files(cls, files: PartitionFiles) -> PartitionLog:

@@ -43,10 +43,16 @@ def refuse_other_place(directory: str | os.PathLike[str], part: str, *, has_file
     )  # fmt: skip
 
 
-def refuse_strangers(directory: str | os.PathLike[str], name: str, *, any_number: bool = False) -> None:
-    """`BadMagicError` where a directory, which should be `name`, only has entries of another kind."""
+def refuse_strangers(
+    directory: str | os.PathLike[str], name: str, *, any_number: bool = False, queues: str = ""
+) -> None:
+    """`BadMagicError` where a directory, which should be `name`, only has entries of another kind.
+
+    Not at a queue's place in a directory that is called `queues`: there it is one, whatever is in it.
+    """
     there = kinds.strangers(os.fspath(directory), kinds.number_of if any_number else kinds.offset_of)
-    if there:
+    place = kinds.queue_place(os.fspath(directory)) if there and queues else None
+    if there and (place is None or place.queue_id is None or base_name(place.home) != queues):
         more = ", ..." if len(there) > _SHOWN else ""
         raise BadMagicError(
             f"not {name}", path=os.fspath(directory),

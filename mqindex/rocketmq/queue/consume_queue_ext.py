@@ -75,7 +75,7 @@ class ConsumeQueueExt(Closable):
         BadMagicError : it only has files of another kind
         """
         where = given_path("directory", directory, storage_options)
-        refuse_strangers(where, "extensions of a consume queue")
+        refuse_strangers(where, "extensions of a consume queue", queues="consumequeue_ext")
         return cls(UnitFiles(where, 1, FileMaps("queue")))
 
     @classmethod

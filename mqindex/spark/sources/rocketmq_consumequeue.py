@@ -137,7 +137,7 @@ def _extents(directory: str) -> list[range]:
 
 
 def _batch_extents(directory: str) -> list[range]:
-    with BatchConsumeQueue.open(directory) as queue:
+    with BatchConsumeQueue.of(directory) as queue:
         return queue.runs()
 
 
@@ -162,7 +162,7 @@ def _followed(units: dict[str, Any], ext: ConsumeQueueExt) -> dict[str, Any]:
 
 
 def _batch_units(one: _Slice) -> dict[str, Any]:
-    with BatchConsumeQueue.open(one.path) as queue:
+    with BatchConsumeQueue.of(one.path) as queue:
         runs = [run for run in queue.runs() if run.stop > one.start]
         if runs:  # else a broker has deleted all of it
             _tell_holes(one.path, runs, one.start, one.stop)

@@ -100,7 +100,7 @@ def _look(look: BatchLook) -> BatchLooked:
     if not files:
         return looked
     try:
-        with BatchConsumeQueue.open(look.path) as queue:
+        with BatchConsumeQueue.of(look.path) as queue:
             looked.min_offset, looked.max_offset = queue.min_offset_in_queue, queue.max_offset_in_queue
             before = -1
             for number, rows in queue.blocks(*queue.bounds()):
@@ -228,7 +228,7 @@ class _Compared:
         self._last = -1
         if name in check.present:
             with suppress(FileNotFoundError):  # its topic was deleted meanwhile
-                self._queue = BatchConsumeQueue.open(join(check.directory, name[0], str(name[1])))
+                self._queue = BatchConsumeQueue.of(join(check.directory, name[0], str(name[1])))
                 _, end = self._queue.bounds()
                 for _, rows in self._queue.blocks(end - 1, end):
                     self._last = int(rows["phy_offset"][-1])

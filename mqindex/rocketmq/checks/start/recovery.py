@@ -173,7 +173,7 @@ def _ends_of_queues(options: StoreOptions) -> Iterator[int]:
     except (MQIndexError, OSError):  # a broker has none, or does not start
         return
     for path in queue_paths(options.batch_consume_queue):
-        with BatchConsumeQueue.open(path) as queue:
+        with BatchConsumeQueue.of(path) as queue:
             last = queue.get(queue.max_offset_in_queue - 1)
             yield -1 if last is None else last.phy_offset
 

@@ -93,8 +93,13 @@ class BatchConsumeQueue(Closable):
         BadMagicError : it only has files of another kind
         """
         where = given_path("directory", directory, storage_options)
-        refuse_strangers(where, "a batch consume queue")
-        return cls(UnitFiles(where, BATCH_UNIT_SIZE, FileMaps("queue")))
+        refuse_strangers(where, "a batch consume queue", queues="batchconsumequeue")
+        return cls.of(where)
+
+    @classmethod
+    def of(cls, directory: str) -> BatchConsumeQueue:
+        """Internal: `open` of a directory that is surely a queue's, also where all that is in it is strange."""
+        return cls(UnitFiles(directory, BATCH_UNIT_SIZE, FileMaps("queue")))
 
     @property
     def files(self) -> tuple[LogFile, ...]:
@@ -309,7 +314,7 @@ def batch_queue_end(home: str, topic: str, queue_id: int) -> int | None:
     if name_problem(topic, queue_id):
         return None
     try:
-        with BatchConsumeQueue.open(join(home, topic, str(queue_id))) as queue:
+        with BatchConsumeQueue.of(join(home, topic, str(queue_id))) as queue:
             return queue.max_offset_in_queue
     except (MQIndexError, OSError):
         return None
