@@ -215,7 +215,7 @@ def histogram(
     bounds, values = facts.get(*path, "bounds"), facts.get(*path, "counts")
     expected = facts.get(*ideal) if ideal else ()
     used = max((i + 1 for i, value in enumerate(values) if value), default=1)
-    used = max(used, *(i + 1 for i, value in enumerate(expected) if value >= 1)) if expected else used
+    used = max([used, *(i + 1 for i, value in enumerate(expected) if value >= 1)])
     labels = [form(bound) for bound in bounds[:used]]
     picture = figures.bars(name, labels, values[:used], ideal=expected[:used])
     rows = [
