@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from mqindex.wording.text import iso, printable
+from mqindex.wording.text import about_size, iso, printable
 
 CUT = 100  # characters of a name
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
@@ -37,17 +36,12 @@ def count(number: float) -> str:
 
 
 def size(number: float) -> str:
-    """Bytes in the unit that people think in.
+    """Bytes, as the shell prints them.
 
-    >>> size(420_000_040), size(40), size(2**30 - 1)
-    ('400.5 MiB', '40 B', '1.0 GiB')
+    >>> size(420_000_040)
+    '400.5 MiB'
     """
-    scaled, unit = float(number), _UNITS[0]
-    for unit in _UNITS:
-        if round(abs(scaled), 1) < 1024 or unit == _UNITS[-1]:
-            break
-        scaled /= 1024
-    return f"{number:.0f} B" if unit == "B" else f"{scaled:.1f} {unit}"
+    return about_size(number)
 
 
 def rate(number: float) -> str:

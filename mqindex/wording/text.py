@@ -56,9 +56,18 @@ def size(count: int) -> str:
     >>> size(420000040), size(40)
     ('420000040 bytes (400.5 MiB)', '40 bytes')
     """
+    return f"{count} bytes ({about_size(count)})" if abs(count) >= 1024 else plural(count, "byte")
+
+
+def about_size(count: float) -> str:
+    """A number of bytes in the unit that people think in.
+
+    >>> about_size(420_000_040), about_size(40), about_size(2**30 - 1)
+    ('400.5 MiB', '40 bytes', '1.0 GiB')
+    """
     scaled, unit = float(count), ""
-    for unit in ("", "KiB", "MiB", "GiB", "TiB"):
-        if abs(scaled) < 1024 or unit == "TiB":
+    for unit in ("", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if round(abs(scaled), 1) < 1024 or unit == "PiB":
             break
         scaled /= 1024
-    return f"{count} bytes ({scaled:.1f} {unit})" if unit else plural(count, "byte")
+    return f"{scaled:.1f} {unit}" if unit else plural(round(count), "byte")

@@ -21,10 +21,10 @@ from tests.cli.test_terminal import on_a_terminal, plain
     [
         (0, "byte", "0 bytes"),
         (999, "byte", "999 bytes"),
-        (999.97, "byte", "1.0 kB"),
-        (999_960, "byte", "1.0 MB"),
-        (2_217_500_000, "byte", "2.2 GB"),
-        (5e15, "byte", "5000.0 TB"),
+        (1023.97, "byte", "1.0 KiB"),
+        (1_048_560, "byte", "1.0 MiB"),
+        (2_217_500_000, "byte", "2.1 GiB"),
+        (5e18, "byte", "4440.9 PiB"),
         (12_345_678, "entry", "12.3 M entries"),
         (1, "file", "1 file"),
         (3, "stretch", "3 stretches"),
@@ -60,7 +60,9 @@ def test_off_a_terminal_a_stage_says_where_it_is_once_in_a_while(
             said += capsys.readouterr().err
         show(Progress("check the log", 3_000_000_000, 3_000_000_000, unit="byte"))
     assert said.splitlines()[0] == "mqindex: reads 3 GB"
-    assert re.search(r"mqindex: check the log: 33 %, 1\.0 GB of 3\.0 GB, [\d.]+ [GT]B/s, \d:\d\d:\d\d left\n", said)
+    assert re.search(
+        r"mqindex: check the log: 33 %, 953\.7 MiB of 2\.8 GiB, [\d.]+ [GT]iB/s, \d:\d\d:\d\d left\n", said
+    )
 
 
 def test_short_work_says_nothing_off_a_terminal(shell: Shell, basic: Store) -> None:

@@ -29,7 +29,17 @@ def test_a_row_a_message_in_a_pipe(shell: Shell, store: Path) -> None:
     done = shell("query", store, "--topic", "AaTopic", "k", "--messages", "--exact")
     titles, newest, oldest = (line.split() for line in done.lines)
     assert (done.status, done.err) == (0, "")
-    assert titles == ["store_time", "topic", "queue_id", "queue_offset", "phy_offset", "tags", "keys", "id", "body"]
+    assert titles == [
+        "store_timestamp",
+        "topic",
+        "queue_id",
+        "queue_offset",
+        "phy_offset",
+        "tags",
+        "keys",
+        "uniq_key",
+        "body",
+    ]
     assert newest[:4] + newest[5:9] == [iso(1002), "AaTopic", "3", "1", "t2", "k", "j", "id-2"]
     assert " ".join(newest[9:]).startswith(r"first line\nsecond \x1b[2J xxx")
     assert newest[-1].endswith("x...")
@@ -66,7 +76,7 @@ def test_a_terminal_gets_lines_that_fit(store: Path, columns: int) -> None:
     assert status == 0
     lines = plain(shown).splitlines()
     assert lines[0].startswith(f"{iso(1002)}  AaTopic, queue 3,")
-    assert "  tags: t2  keys: k j  id: id-2" in lines
+    assert "  tags: t2  keys: k j  uniq_key: id-2" in lines
     assert any(line.startswith(r"  first line\nsecond \x1b[2J") for line in lines)
     assert all(len(line) <= columns for line in lines)
     assert "\x1b[2J" not in shown
@@ -79,6 +89,8 @@ def test_a_place_that_the_log_has_no_more_is_said(shell: Shell, basic: Store) ->
     assert shell(*query).lines[1].split(maxsplit=1) == [str(found["phyOffset"]), "(expired: the log begins at 65536)"]
     assert shell(*query, "--json").json[0]["messages"] == [{"phy_offset": found["phyOffset"], "store_timestamp": None}]
     assert shell(*query, "--exact").status == 1
+    places = shell(*query[:-1])
+    assert (places.status, places.err) == (0, "mqindex: 1 of these messages is expired: the log begins at 65536\n")
 
 
 @pytest.mark.parametrize("flag", ["--messages", "--exact"])

@@ -14,6 +14,7 @@ from mqindex._words import plural
 from mqindex.cli.trouble import say
 from mqindex.engines import Progress
 from mqindex.files.few_threads import started
+from mqindex.wording.text import about_size
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn, Task
@@ -36,8 +37,10 @@ def amount(count: float, unit: str) -> str:
     """So many units of work, short.
 
     >>> amount(2_217_500_000, "byte"), amount(12_345_678, "entry"), amount(740, "byte"), amount(1, "file")
-    ('2.2 GB', '12.3 M entries', '740 bytes', '1 file')
+    ('2.1 GiB', '12.3 M entries', '740 bytes', '1 file')
     """
+    if unit == "byte":
+        return about_size(count)
     scaled, prefix = float(count), ""
     for prefix in ("", "k", "M", "G", "T"):
         if scaled < 999.95 or prefix == "T":
@@ -45,15 +48,14 @@ def amount(count: float, unit: str) -> str:
         scaled /= 1000
     if not prefix:
         return plural(round(count), unit)
-    number = f"{scaled:.1f} {prefix}"
-    return f"{number}B" if unit == "byte" else f"{number} {plural(2, unit).removeprefix('2 ')}"
+    return f"{scaled:.1f} {prefix} {plural(2, unit).removeprefix('2 ')}"
 
 
 def progress_line(now: Progress, seconds: float) -> str:
     """The line in a log file about a stage that has run for some seconds.
 
     >>> progress_line(Progress("check the log", 4_400_000_000, 16_000_000_000, unit="byte"), 2.0)
-    'check the log: 27 %, 4.4 GB of 16.0 GB, 2.2 GB/s, 0:00:05 left'
+    'check the log: 27 %, 4.1 GiB of 14.9 GiB, 2.0 GiB/s, 0:00:05 left'
     >>> progress_line(Progress("publish", 0, 1), 3700.0)
     'publish: for 1:01:40'
     """

@@ -31,7 +31,8 @@ _TOPICS = 5  # named where the store has others than the requested one
 
 def print_hits(kind: str, path: str, question: Question, options: StoreArguments, *, as_json: bool) -> int:
     """Print a line for each hit, as JSON for each key; returns how many hits there were. stderr names what is cut."""
-    topic, found, cut = argument_text(question.topic or "", "topic"), 0, 0
+    topic, found, cut, expired = argument_text(question.topic or "", "topic"), 0, 0, 0
+    begin = None if kind != STORE or question.messages else _log_begin(path, options)
     unread: list[str] = []
     with open_log(kind, path, question, options) as log, _open(path, kind, options, unread) as index:
         find = partial(_find, index, log, topic, question)
@@ -44,8 +45,11 @@ def print_hits(kind: str, path: str, question: Question, options: StoreArguments
             answers = [offsets[: question.max_num] for offsets in hits]
             more = [len(offsets) > question.max_num for offsets in hits]
             found, cut = found + sum(map(len, answers)), cut + sum(more)
+            expired += sum(at < (begin or 0) for offsets in answers for at in offsets)
             show(batch, answers, more)
             sys.stdout.flush()
+    if expired:
+        say(f"{plural(expired, 'of these messages is', 'of these messages are')} expired: the log begins at {begin}")
     if cut:
         say(f"--max-num {question.max_num} cut the answer of {plural(cut, 'key')}: there are more entries, older ones")
     if unread and not found:
@@ -56,6 +60,18 @@ def print_hits(kind: str, path: str, question: Question, options: StoreArguments
             hint = others or "the index knows only hashes of TOPIC#KEY, so check both"
             say(f"no entry of topic {topic!r} with such keys; {hint}")
     return found
+
+
+def _log_begin(store: str, options: StoreArguments) -> int | None:
+    """Where the log of a store begins; None: nothing of it can be read."""
+    from mqindex.rocketmq import CommitLog
+    from mqindex.rocketmq.options import store_options
+
+    try:
+        with CommitLog.as_set(store_options(store, **options)) as log:
+            return log.min_phy_offset
+    except (MQIndexError, OSError, ValueError):
+        return None
 
 
 def _find(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mqindex.rocketmq.options import StoreArguments
 
 _BEGINNING = 60  # characters of a body
-_TITLES = ("store_time", "topic", "queue_id", "queue_offset", "phy_offset", "tags", "keys", "id", "body")
+_TITLES = ("store_timestamp", "topic", "queue_id", "queue_offset", "phy_offset", "tags", "keys", "uniq_key", "body")
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def _print_lines(log: CommitLog, phy_offset: int, message: Message | None) -> No
         return
     where = f"{message.topic}, queue {message.queue_id}, offset {message.queue_offset}, phy_offset {phy_offset}"
     print_paragraph(f"{iso(message.store_timestamp)}  {where}")
-    names = {"tags": message.tags, "keys": message.keys, "id": message.uniq_key or message.msg_id}
+    names = {"tags": message.tags, "keys": message.keys, "uniq_key": message.uniq_key or message.msg_id}
     print_paragraph("  ".join(f"{name}: {value}" for name, value in names.items() if value), indent=2)
     if beginning := _beginning(message):
         print_paragraph(beginning, indent=2)
