@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from mqindex.cli.printing.findings import EXPLAINED
 from mqindex.cli.printing.reports import print_actions
 from tests.cli.conftest import Shell, Store
+from tests.support import findings_document
 
 
 @pytest.mark.parametrize("deep", [[], ["--deep"]])
@@ -30,6 +32,8 @@ def test_lost_entries_are_findings(shell: Shell, lost: Store) -> None:
     assert "error: missing-entries. Messages of the log have no index entries." in done.lines
     would = done.lines.index(f"`mqindex repair {lost.root}` would:")
     assert done.lines[would + 1].startswith("  write a new index file with 1258 entries")
+    assert done.lines[would - 2] == EXPLAINED
+    assert EXPLAINED.endswith(f"/blob/main/{findings_document.PATH.relative_to(findings_document.ROOT)}")
     assert lost.contents() == before
 
 

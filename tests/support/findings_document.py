@@ -12,9 +12,10 @@ from mqindex.kafka import catalogue as kafka
 from mqindex.report import Kind
 from mqindex.rocketmq import catalogue as rocketmq
 
-__all__ = ["PATH", "document", "sections"]
+__all__ = ["PATH", "ROOT", "document", "sections"]
 
-PATH = Path(__file__).parents[2] / ".github" / "docs" / "findings.md"
+ROOT = Path(__file__).parents[2]
+PATH = ROOT / ".github" / "docs" / "findings.md"
 _INTRODUCTION = """\
 # Findings
 

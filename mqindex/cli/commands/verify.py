@@ -8,8 +8,8 @@ from mqindex.cli.brokers import VERIFIED, broker_of, unseen_kind
 from mqindex.cli.kafka.kinds import LOG_DIR, OF_SEGMENT
 from mqindex.cli.kinds import KINDS, require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, cache_option, report_options, subcommand
-from mqindex.cli.printing.findings import print_findings
-from mqindex.cli.printing.output import command_line, print_fields, print_line
+from mqindex.cli.printing.findings import EXPLAINED, print_findings
+from mqindex.cli.printing.output import command_line, print_fields, print_line, print_paragraph
 from mqindex.cli.printing.reports import finished, print_actions, repairable
 from mqindex.cli.trouble import Trouble
 from mqindex.files.paths import absolute, parent_of
@@ -82,6 +82,10 @@ def _print(report: Report, path: str, home: str, catalogue: Catalogue, repair: s
     if report.findings or report.actions:
         print_line()
     print_findings(report.findings, catalogue, home)
+    if report.findings:
+        print_paragraph(EXPLAINED)
+    if report.findings and report.actions:
+        print_line()
     if report.actions:
         asked = asked_options(report)
         print_line(f"{repair}{', given what the warnings ask for,' if asked else ''} would:")

@@ -9,6 +9,9 @@ from mqindex.cli.printing.output import print_line, print_paragraph
 from mqindex.report import Catalogue, Finding
 from mqindex.wording.findings import FindingGroup, grouped
 
+# A kind's name is its anchor there.
+EXPLAINED = "each is explained by its name in https://github.com/mqindex/mqindex/blob/main/.github/docs/findings.md"
+
 
 def print_findings(findings: Iterable[Finding], catalogue: Catalogue, root: str) -> None:
     """One paragraph for each kind, the errors first; paths as seen from `root`."""
