@@ -22,7 +22,7 @@ from mqindex.errors import (
     TruncatedFileError,
 )
 from mqindex.kafka import LogSegment, OffsetPosition, TimestampOffset
-from mqindex.kafka.log import batch_windows, log_segment
+from mqindex.kafka.log import batch_windows, log_bytes
 from mqindex.kafka.log.batches import BATCH, batch_rows
 from mqindex.kafka.partition.leader_epochs import RUN
 from tests.reference import kafka_log as twin
@@ -457,9 +457,9 @@ def test_windows_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     expected = [tuple(header) for header in twin.headers(log)[0]]
     for window in (1, 80, 100, 5000):
         monkeypatch.setattr(batch_windows, "STEP", window)
-        monkeypatch.setattr(log_segment, "STEP", window)
-        monkeypatch.setattr(log_segment, "_FIRST_STRETCH", window)
-        monkeypatch.setattr(log_segment, "_LARGE_BATCH", window % 90)  # some windows mapped, some read
+        monkeypatch.setattr(log_bytes, "STEP", window)
+        monkeypatch.setattr(log_bytes, "_FIRST_STRETCH", window)
+        monkeypatch.setattr(log_bytes, "_LARGE_BATCH", window % 90)  # some windows mapped, some read
         with LogSegment.open(path) as segment:
             assert [row for rows in segment.batch_arrays() for row in rows.tolist()] == expected
             made = twin.recover(log, 0, index_interval_bytes=150, max_index_size=1000)

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from mqindex._native.kafka_log import BatchScan, Resync, batches_at
+from mqindex._native.kafka_log import BatchScan, Resync
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._native.numbers import whole_number
 from mqindex.columns.columns import Columns
-from mqindex.errors import CorruptIndexError, OffsetOverflowError, TruncatedFileError
-from mqindex.files.closable import Closable
-from mqindex.files.fork_lock import new_lock
-from mqindex.files.paths import status_of
-from mqindex.files.places.place import Place
-from mqindex.files.reading.mapped_file import MappedFile
-from mqindex.files.reading.opening import map_file
-from mqindex.files.reading.regular import reading
+from mqindex.errors import CorruptIndexError
 from mqindex.kafka.brokers import FIRST_OFFSETS_INDEXED, broker_of, follows
 from mqindex.kafka.index.offset_index import OffsetIndex, OffsetPosition
 from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import TransactionIndex
 from mqindex.kafka.kinds import beside
-from mqindex.kafka.layout import MAX_LOG_SIZE, IndexKind, base_offset_of, require_file
-from mqindex.kafka.log.batch_windows import HEAD, STEP, BatchWindows, Found, find, keep
+from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
 from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.log.damage import BatchFault, Fault, left_out, unreadable
+from mqindex.kafka.log.log_bytes import LogBytes
 from mqindex.kafka.log.opened_indexes import OpenedIndexes
 from mqindex.kafka.log.records import first_offset_at, no_records, readable_records, records_from, require_columns
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -41,7 +33,7 @@ from mqindex.kafka.settings import INDEX_INTERVAL, INDEX_SIZE
 _MAX_BYTES: Final = 1 << 20
 
 
-class LogSegment(SegmentSearch, Closable):
+class LogSegment(LogBytes, SegmentSearch):
     """The batches of one segment, and its indexes, as far as they are there. Nothing is ever written.
 
     Safe from several threads. What was appended after opening is not seen.
@@ -72,35 +64,17 @@ class LogSegment(SegmentSearch, Closable):
     ([7], 8, LogOffsetPosition(position=0, size=28, base_offset=7))
     """
 
-    _thing = "segment"
-
-    size: int = 0
-
-    def __init__(self, path: str, base_offset: int) -> None:
-        self.path = path
-        self.base_offset = base_offset
+    def __init__(self, files: SegmentFiles) -> None:
+        super().__init__(files.log)
+        self.base_offset = files.base_offset
         self.damage: list[BatchFault] = []
-        self.next_base_offset: int | None = None
-        stat = status_of(path)
-        self.size, self._modified, self._identity = stat.st_size, stat.st_mtime_ns, (stat.st_dev, stat.st_ino)
-        if self.size > MAX_LOG_SIZE:
-            raise OffsetOverflowError(
-                "the segment is longer than positions reach", path=path, field="position",
-                expected=f"{MAX_LOG_SIZE} bytes or less", got=self.size,
-            )  # fmt: skip
-        self._file = map_file(path) if self.size else None
-        self._elsewhere = isinstance(path, Place)
-        self.size = 0 if self._file is None else self._file.size
-        self._lock = new_lock()
-        self.indexes = OpenedIndexes(path, base_offset, {kind: beside(path, kind) for kind in IndexKind})
+        self.next_base_offset = files.next_base_offset
+        self.indexes = OpenedIndexes(files.log, files.base_offset, files.indexes)
 
     @classmethod
     def of_files(cls, files: SegmentFiles) -> LogSegment:
         """Internal: open a segment of a listed partition; its files may have the names of an exchange (`.swap`)."""
-        segment = cls(files.log, files.base_offset)
-        segment.indexes = OpenedIndexes(files.log, files.base_offset, files.indexes)
-        segment.next_base_offset = files.next_base_offset
-        return segment
+        return cls(files)
 
     @classmethod
     def open(
@@ -127,7 +101,9 @@ class LogSegment(SegmentSearch, Closable):
         OffsetOverflowError : longer than 2^31 - 1 bytes, which no position reaches
         """
         path = require_file(log_path, "log", "log_path", storage_options)
-        return cls(path, base_offset_of(path, base_offset))
+        return cls(
+            SegmentFiles(base_offset_of(path, base_offset), path, {kind: beside(path, kind) for kind in IndexKind})
+        )
 
     # ---- the indexes
 
@@ -250,11 +226,7 @@ class LogSegment(SegmentSearch, Closable):
             check_crc=check_crc, first_offset=partial(first_offset_at, log, path=self.path) if firsts else None,
             path=self.path, stretch=stretch, past_damage=past_damage,
         )  # fmt: skip
-        if check_crc or self._elsewhere:
-            run_through(made, self._walk(file, 0, self.size), partly=self._elsewhere)
-        else:
-            with self._opened_again() as fd:
-                run_by_headers(made, fd, self.log_bytes)
+        self._run(made, file, every_byte=check_crc)
         return made
 
     # ---- records
@@ -386,87 +358,6 @@ class LogSegment(SegmentSearch, Closable):
         timestamp = self.max_timestamp_so_far.timestamp
         return timestamp if timestamp >= 0 else self.modified
 
-    @property
-    def modified(self) -> int:
-        """When the `.log` had last been changed as it was opened, ms since the epoch."""
-        return self._modified // 1_000_000
-
-    @property
-    def is_deleted(self) -> bool:
-        """Whether the name has gone since, or leads to another file: a broker has deleted the segment, or cleaned it.
-
-        The log is renamed first, then its indexes: an index that was opened while this is False belongs to this log.
-        """
-        try:
-            return not self.is_of(status_of(self.path))
-        except FileNotFoundError:
-            return True
-
-    def is_of(self, stat: os.stat_result) -> bool:
-        """Internal: whether this is the file that such a status was of."""
-        return (stat.st_dev, stat.st_ino) == self._identity
-
-    @contextlib.contextmanager
-    def _opened_again(self) -> Iterator[int]:
-        """A descriptor of the log; -1 where its name has gone since, or leads to another file."""
-        with contextlib.ExitStack() as opened:
-            fd = -1
-            with contextlib.suppress(FileNotFoundError):
-                file = opened.enter_context(reading(self.path, buffered=False))
-                if self.is_of(os.fstat(file.fileno())):
-                    fd = file.fileno()
-            yield fd
-
-    def log_bytes(self, start: int = 0, stop: int | None = None) -> Any:
-        """Internal: the log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer.
-
-        Of a log elsewhere only the bytes [start, stop) are there, and what was read before.
-        """
-        with self._lock:
-            self._require_open()
-            if self._file is None:
-                return b""
-            pinned = memoryview(self._file.map)
-            size = self._file.map.size()  # also of a file whose name a broker took away
-        if size < self.size:
-            raise TruncatedFileError("the log was cut while it was open", path=self.path, expected=self.size, got=size)
-        if self._elsewhere:
-            self._file.window(start, self.size if stop is None else stop)
-        return pinned
-
-    def log_of(self, rows: npt.NDArray[Any]) -> Any:
-        """Internal: the log with these batches."""
-        log = self.log_bytes(0, 0)
-        if self._elsewhere and self._file is not None:
-            positions = rows["position"].astype(np.int64)
-            self._file.windows(positions, positions + rows["size"])
-        return log
-
-    def rows_at(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """Internal: the batches at these positions; fewer where one of them has none."""
-        log = self.log_bytes(0, 0)
-        if self._elsewhere and self._file is not None:
-            self._file.windows(positions, positions + HEAD)
-        return batch_rows([batches_at(log, positions)])
-
-    def walk(self, start: int, stop: int | None = None) -> BatchWindows:
-        """Internal: the windows of a walk, which share nothing with those of others."""
-        return self._walk(self._again(), start, self.size if stop is None else stop)
-
-    def reaches(self, start: int, stop: int, *, check_crc: bool = True) -> bool:
-        """Internal: whether one good batch follows another from `start`, the position of one, to `stop`."""
-        walk = self.walk(start, stop)
-        for log, limit in walk:
-            scan = BatchScan(log, walk.at, limit, check_crc=check_crc)
-            for _ in scan:
-                pass
-            walk.at = scan.end
-        return walk.at == stop
-
-    def find(self, start: int, stop: int, column: str, target: int) -> Found:
-        """Internal: as `find_batch`."""
-        return find(partial(self._window, self._file), self.size, start, stop, column, target)
-
     def position_of(self, offset: int) -> int:
         """Internal: where to begin to look for an offset, by the offset index; 0 without one."""
         entry = self.indexes.ask(IndexKind.OFFSET, lambda index: index.lookup(int64(offset)))
@@ -483,11 +374,8 @@ class LogSegment(SegmentSearch, Closable):
 
     def close(self) -> None:
         """Close the log and its indexes. May be called twice; a read that still runs ends normally."""
-        with self._lock:
-            self._closed = True
+        super().close()
         self.indexes.close()
-        if self._file is not None:
-            self._file.close()
 
     def __repr__(self) -> str:
         return f"LogSegment({self.path!r}, base_offset={self.base_offset}, size={self.size})"
@@ -510,44 +398,3 @@ class LogSegment(SegmentSearch, Closable):
     def _remember(self, found: BatchFault) -> None:
         if all(known.at != found.at for known in self.damage):
             self.damage.append(found)
-
-    def _again(self) -> MappedFile | None:
-        return None if self._file is None else self._file.again()
-
-    def _walk(self, file: MappedFile | None, start: int, stop: int) -> BatchWindows:
-        return BatchWindows(partial(self._window, file), self.size, start, stop, file.release if file else keep)
-
-    def _window(self, file: MappedFile | None, start: int, stop: int) -> memoryview:
-        whole: memoryview = self.log_bytes(0, 0)
-        return memoryview(file.window(start, stop)) if self._elsewhere and file is not None else whole
-
-
-_FIRST_STRETCH: Final = 1 << 20  # bytes, by which the size of batches is judged
-_LARGE_BATCH: Final = 32768  # from here on a read of a header costs less than the pages around it, however they lie
-
-
-def run_through(made: Recovered, walk: BatchWindows, *, partly: bool) -> None:
-    """Every byte, from the map. `partly`: only what a window has is there."""
-    for log, limit in walk:
-        if not made.run(limit, -1, len(log) if partly else None):
-            return
-        walk.at = made.end_bytes
-    if walk.at < walk.size:
-        walk.whole()
-    made.run(walk.size)
-
-
-def run_by_headers(made: Recovered, fd: int, whole: Callable[[], object]) -> None:
-    """Small batches from the map, of which every page is needed; large ones by a read of each header, from `fd`.
-
-    fd : of the same log; -1: there is none, and all batches are read from the map.
-    """
-    stop, reads = _FIRST_STRETCH, -1
-    while True:
-        if reads < 0:
-            whole()
-        position, batches = made.end_bytes, made.batches
-        if not made.run(stop, reads):
-            return
-        large = made.end_bytes - position > _LARGE_BATCH * (made.batches - batches)
-        stop, reads = made.end_bytes + STEP, fd if large else -1
