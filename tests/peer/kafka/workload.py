@@ -27,7 +27,8 @@ __all__ = [
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
 FIRST_TIME = 1_600_000_000_000  # years ago: no file's modification time is near a record's
-TIMES = 120
+TIMES = 180  # of each topic that is asked for them
+AROUND = 120  # of which so many are near those of records
 SEEKS = 25
 
 
@@ -128,9 +129,12 @@ def ask(broker: Broker, topic: str, before: Answers | None = None) -> Answers:
 
 
 def _times_around(records: list[Record]) -> list[int]:
-    chosen = records[:: max(1, len(records) // (TIMES // 3))]
+    chosen = records[:: max(1, len(records) // (AROUND // 3))]
     times = {record.timestamp + beside for record in chosen for beside in (-1, 0, 1)}
-    return sorted(times | {0, records[0].timestamp - 1000, max(record.timestamp for record in records) + 1000})
+    first, last = min(record.timestamp for record in records) - 1000, max(record.timestamp for record in records) + 1000
+    source = random.Random(first)
+    any_ones = {source.randint(first, last) for _ in range(TIMES - AROUND)}
+    return sorted(times | any_ones | {0, first, last})
 
 
 def _batches(topic: str, source: random.Random) -> Iterator[list[Outgoing]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ on_the_older = pytest.mark.parametrize("version", some(VERSIONS, lambda version:
 on_the_newer = pytest.mark.parametrize("version", some(VERSIONS, lambda version: version == NEWER))
 LIVING = VERSIONS if NIGHTLY else (NEWER,)
 SEED = 4
+TIMES = 200  # any ones, asked of five queues
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,10 @@ def written(peers: dict[str, Peer]) -> dict[str, Written]:
         broker.wait_until_ready()
         sent = send_everything(broker, random.Random(SEED))
         first = broker.client.view(sent[0][0].topic, sent[0][1].offset_id).store_timestamp
+        last = int(time.time() * 1000)
+        source = random.Random(first)
         times = [0, *(first + after for after in (0, 100, 500, 1000)), 2**62]
+        times += [source.randint(first - 10, last + 10) for _ in range(TIMES)]
         return sent, times, ask_everything(broker, sent, times)
 
     with ThreadPoolExecutor() as both:
