@@ -16,6 +16,7 @@ from pyspark.sql.types import BinaryType, ByteType, IntegerType, LongType, Strin
 from mqindex import kafka
 from mqindex.spark.sources import kafka_log
 from mqindex.spark.sources.kafka_log import KafkaLogSource
+from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 ZONE = 256 << 10
@@ -117,6 +118,24 @@ def test_rows_are_those_of_a_full_read_that_match(
         asked = asked_at_random(source, everything)
         reader = reader_of(written, **asked, cache=warm if cached == "warm" else "none")
         assert rows_of(reader) == [row for row in everything if passes(row, asked)], asked
+
+
+@pytest.mark.parametrize(
+    "name", ["410-backwards", "410-append-time", "410-compacted", "282-magic0", "282-magic1-codecs"]
+)
+def test_times_that_go_back_lose_no_record(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_log, "TASK_BYTES", 20_000)
+    partition, cache = PartitionCase(name).closed(tmp_path), str(tmp_path / "zones")
+    everything = rows_of(reader_of(partition))
+    list(kafka.scan(partition, begin=0, cache=cache))
+    times = [row["timestamp"] for row in everything]
+    source = random.Random(name)
+    for _ in range(20):
+        asked = {"startTime": source.choice(times) + source.randint(-1, 1), "endTime": source.choice(times)}
+        asked = {one: asked[one] for one in source.sample(list(asked), source.randint(1, 2))}
+        for kept in ("none", cache):
+            found = rows_of(reader_of(partition, **asked, cache=kept))
+            assert found == [row for row in everything if passes(row, asked)], (asked, kept)
 
 
 def test_a_narrow_period_plans_few_bytes(written: Path, warm: str) -> None:

@@ -14,6 +14,7 @@ from tests.support.spark_cluster import ROOT, spark_environment
 
 # By what reaches a server differently: an engine's stages, functions, sources, streams, and frames that become files.
 SAMPLE = ["test_engine.py", "test_functions.py", "test_sources.py", "test_stream.py", "test_build.py"]
+SAMPLE += [f"test_chosen_{rows}.py::test_options_of_a_load_and_the_columns_of_it" for rows in ("messages", "records")]
 OTHERS = [
     "test_pipeline.py",
     "test_queue_source.py",
