@@ -34,6 +34,19 @@ class TextSet:
         """Which rows are one of the texts: bool[n]. Null is none, nor is an empty text."""
         return self._among(np.ascontiguousarray(column.data), np.ascontiguousarray(column.offsets))
 
+    def equal(self, column: StringColumn) -> npt.NDArray[np.bool_]:
+        """The same, but an empty text is a text like others; null is none.
+
+        >>> column = StringColumn(np.frombuffer(b"b", np.uint8), np.array([0, 0, 1]))
+        >>> TextSet([b""]).equal(column).tolist(), TextSet([b""]).among(column).tolist()
+        ([True, False], [False, False])
+        """
+        found = self.among(column)
+        if b"" in self.texts:
+            empty = column.offsets[1:] == column.offsets[:-1]
+            found |= empty if column.valid is None else empty & column.valid
+        return found
+
     def among_words(self, column: StringColumn) -> npt.NDArray[np.bool_]:
         """Which rows have one of the texts among their words, which single spaces separate."""
         words, rows = words_of(column)

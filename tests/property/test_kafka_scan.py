@@ -179,10 +179,12 @@ def test_a_scan_of_any_partition_gives_what_a_plain_read_gives(spec: Any, rng: r
                 assert as_before(rows_of(records)) == partition.answer(asked), asked
 
 
-def spoil(log: Path, rng: random.Random) -> None:
-    """Bytes that are wrong, zeros, missing or too many, at any place of a log."""
+def spoil(log: Path, heads: list[int], rng: random.Random) -> None:
+    """Bytes that are wrong, zeros, missing or too many, at any place of a log, or in the header of a batch."""
     data = bytearray(log.read_bytes())
     at, size = rng.randrange(len(data)), rng.choice([1, 4, 100, 2000])
+    if heads and rng.random() < 0.5:
+        at = min(rng.choice(heads) + rng.randrange(61), len(data) - 1)
     kind = rng.randrange(4)
     if kind == 0:
         data[at] ^= 1 << rng.randrange(8)
@@ -210,12 +212,14 @@ def increase(rows: list[Row], bases: list[int]) -> bool:
 @pytest.mark.parametrize("name", [name for name in PARTITION_CASES if name != "410-empty"])
 def test_a_scan_of_a_damaged_log_gives_what_a_plain_read_gives(name: str, tmp_path: Path, rng: random.Random) -> None:
     good, cache = PartitionCase(name).closed(tmp_path), tmp_path / "cache"
+    whole = Partition(good)
     for number in range(8):
         directory = tmp_path / str(number) / good.name
         shutil.copytree(good, directory)
         logs = [Path(files.log) for files in list_segments(directory).segments]
         for _ in range(rng.randint(1, 2)):
-            spoil(rng.choice([log for log in logs if log.stat().st_size]), rng)
+            log = rng.choice([log for log in logs if log.stat().st_size])
+            spoil(log, [row["position"] for row in whole.rows if row["segment"] == int(log.stem)], rng)
         partition = Partition(directory)
         if not increase(partition.rows, [int(log.stem) for log in logs]):
             continue

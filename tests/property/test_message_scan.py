@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mqindex import rocketmq
-from mqindex.errors import ClosedFileError
+from mqindex.errors import ClosedFileError, MQIndexError
 from mqindex.rocketmq.messages.log_columns import COLUMNS
 from mqindex.rocketmq.serving.query_message import has_key
 from tests.support.golden import case
+from tests.support.log_writer import LogMessage, LogWriter
 
 STORES = ("medium-493", "tx-delay-lmq-493", "killed-lost-493", "clock-back-493", "ipv6-batch-ext-493", "crc-v2-lmq-550")
 
@@ -195,6 +197,76 @@ def test_a_log_that_was_cut_and_written_anew_is_read_anew(tmp_path: Path) -> Non
     assert len(times(rocketmq.scan(tmp_path / "store", begin=1_700_005_500_000, cache=cache))) == 500
 
 
+def spoil_log(root: Path, places: list[int], rng: random.Random) -> None:
+    """Bytes that are wrong, zeros, or missing: most of them in the head of a message."""
+    files = [file for file in sorted((root / "commitlog").iterdir()) if file.stat().st_size]
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        at = rng.choice(places) + rng.choice([rng.randrange(100), rng.randrange(4), rng.randrange(2000)])
+        log = max((file for file in files if int(file.name) <= at), key=lambda file: int(file.name))
+        data, here = bytearray(log.read_bytes()), at - int(log.name)
+        if here >= len(data):
+            continue
+        kind, size = rng.randrange(5), rng.choice([1, 4, 100, 5000])
+        if kind <= 2:
+            data[here] ^= 1 << rng.randrange(8)
+        elif kind == 3:
+            data[here : here + size] = bytes(len(data[here : here + size]))
+        elif log == files[-1]:
+            del data[here:]
+        log.write_bytes(data)
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_a_scan_of_a_damaged_log_gives_what_a_full_scan_gives(
+    name: str, stores: list[Golden], tmp_path: Path, rng: random.Random
+) -> None:
+    golden = stores[STORES.index(name)]
+    places = [message.phy_offset for message in golden.messages]
+    for number in range(8):
+        root, cache = tmp_path / str(number), tmp_path / "cache"
+        shutil.copytree(golden.path, root)
+        spoil_log(root, places, rng)
+        with rocketmq.scan(root, cache=False) as full:
+            everything = rows(full)
+        rocketmq.verify(root, cache=rng.choice([cache, False]))
+        for _ in range(12):
+            asked = question_at_random(golden.messages, rng)
+            with rocketmq.scan(root, cache=cache, **asked) as some:
+                assert rows(some) == [row for row in everything if row_matches(row, asked)], asked
+            if not {"start_offset", "end_offset"} & asked.keys():
+                assert damage_of_log(some) == damage_of_log(full), asked
+
+
+def damage_of_log(scan: rocketmq.Scan) -> list[str]:
+    """Without bodies that do not decompress, which are of messages that match."""
+    return [str(one) for one in scan.damage if not isinstance(one, MQIndexError)]
+
+
+def question_at_random(messages: list[rocketmq.Message], rng: random.Random) -> dict[str, Any]:
+    one, other = rng.choice(messages), rng.choice(messages)
+    every = {
+        "topic": rng.choice([one.topic, [one.topic, other.topic], "none"]),
+        "queue_id": one.queue_id,
+        "begin": one.store_timestamp + rng.randint(-1, 1),
+        "end": other.store_timestamp + rng.randint(-1, 1),
+        "start_offset": one.phy_offset,
+        "end_offset": other.phy_offset,
+        "tags": rng.choice(["TagA", "TagB"]),
+    }
+    return {name: every[name] for name in rng.sample(list(every), rng.randint(1, 3))}
+
+
+def row_matches(row: dict[str, Any], asked: dict[str, Any]) -> bool:
+    return (
+        ("topic" not in asked or row["topic"] in several(asked["topic"]))
+        and ("queue_id" not in asked or row["queue_id"] == asked["queue_id"])
+        and ("tags" not in asked or row["tags"] == asked["tags"])
+        and asked.get("begin", row["store_timestamp"]) <= row["store_timestamp"]
+        and row["store_timestamp"] < asked.get("end", row["store_timestamp"] + 1)
+        and asked.get("start_offset", 0) <= row["phy_offset"] < asked.get("end_offset", 2**62)
+    )
+
+
 def test_what_is_damaged_is_left_out_and_said_each_time(tmp_path: Path) -> None:
     a_store(tmp_path / "store", 10_000).close()
     first = sorted((tmp_path / "store" / "commitlog").iterdir())[0]
@@ -213,6 +285,20 @@ def test_one_file_and_a_directory_of_a_log_may_be_scanned(tmp_path: Path) -> Non
     whole = times(rocketmq.scan(tmp_path / "store" / "commitlog", cache=False))
     assert whole == times(rocketmq.scan(tmp_path / "store", cache=False))
     assert [at for file in files for at in times(rocketmq.scan(file, begin=0, cache=False))] == whole
+
+
+TOPICS = ["", " ", 'a"b', "a'b", "a\nb", "\x1b[31m", "a\x00b", "ü\u202e", "-x", "%s", "'; DROP TABLE s; --", "x" * 127]
+
+
+def test_a_topic_of_any_characters_is_found(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "commitlog")
+    writer.write(*(LogMessage(topic) for topic in TOPICS))
+    for _ in range(2):
+        for topic in TOPICS:
+            with rocketmq.scan(tmp_path / "commitlog", topic=topic, cache=tmp_path / "cache") as found:
+                assert [row["topic"] for row in rows(found)] == [topic]
+    with rocketmq.scan(tmp_path / "commitlog", topic=TOPICS[::-1] * 2, cache=False) as found:
+        assert [row["topic"] for row in rows(found)] == TOPICS
 
 
 def test_an_empty_answer_has_its_columns(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.numbers import milliseconds, whole_number
-from mqindex.columns.columns import BinaryColumn, Columns
+from mqindex.columns.columns import Columns
 from mqindex.columns.limits import several
 from mqindex.columns.numbers import Time
 from mqindex.columns.texts import TextSet
@@ -104,7 +104,7 @@ class RecordFilter:
         if self.end is not None:
             chosen &= records["timestamp"] < self.end
         if self.keys is not None and chosen.any():
-            chosen &= _among(records["key"], self.keys)
+            chosen &= self.keys.equal(records["key"])
         return chosen
 
 
@@ -126,11 +126,3 @@ def _keys(given: Any) -> TextSet | None:
         if not isinstance(key, (str, bytes)):
             raise TypeError(f"keys: expected bytes or str, or several of them, got {key!r:.80} among them")
     return TextSet(key.encode(errors="surrogatepass") if isinstance(key, str) else bytes(key) for key in keys)
-
-
-def _among(column: BinaryColumn, keys: TextSet) -> npt.NDArray[np.bool_]:
-    found = keys.among(column)
-    if b"" in keys.texts:  # an empty key is a key, and none is another thing
-        empty = column.offsets[1:] == column.offsets[:-1]
-        found |= empty if column.valid is None else empty & column.valid
-    return found

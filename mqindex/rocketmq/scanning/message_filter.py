@@ -96,7 +96,7 @@ class MessageFilter:
         if self.queue_ids is not None:
             chosen &= np.isin(batch["queue_id"], self.queue_ids)
         if self.topics is not None and chosen.any():
-            chosen &= self.topics.among(batch["topic"])
+            chosen &= self.topics.equal(batch["topic"])
         if self.tags.tags and chosen.any():
             chosen &= self.tags.matching(batch["tags"].data, batch["tags"].offsets)
         if self.keys is not None and chosen.any():
