@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,6 +14,8 @@ from mqindex._native.guard import Mapping
 from mqindex.errors import TruncatedFileError
 from mqindex.files.few_threads import for_each
 from mqindex.files.fork_lock import new_lock
+from mqindex.files.places.ahead import Ahead
+from mqindex.files.places.huge_pages import advise_huge
 from mqindex.files.places.place import Place
 from mqindex.files.places.storage import Stat
 from mqindex.files.reading.mapped_file import MappedFile
@@ -35,6 +39,7 @@ class RemoteFile(MappedFile):
         self._place, self._found = place, found
         self._there = np.zeros(-(-found.size // _BLOCK), np.bool_)
         self._lock = new_lock()
+        self._ahead: Ahead | None = None
 
     def window(self, start: int, stop: int) -> memoryview:
         """See `MappedFile.window`. It ends where the readable bytes end."""
@@ -57,15 +62,72 @@ class RemoteFile(MappedFile):
         mapped = self.map
         with self._lock:
             missing = blocks[~self._there[blocks]]
+            if len(missing) and self._ahead is not None:
+                self._take(self._ahead, mapped, missing)
+                missing = blocks[~self._there[blocks]]
             if len(missing):
                 self._fill(mapped, missing)
         return mapped
 
+    def ahead(self, start: int, stop: int) -> None:
+        """See `MappedFile.ahead`."""
+        with self._lock:
+            self._end_ahead()
+            ranges = _in_blocks(max(start, 0), min(stop, self.size), self.size)
+            self._ahead = Ahead(lambda at, end: self._place.read(at, end, self._found), ranges)
+            self.step = min(self.step, REQUEST)
+
+    def _take(self, ahead: Ahead, mapped: Mapping, missing: npt.NDArray[np.intp]) -> None:
+        """Put what was asked for ahead into its place, up to the last block that is missing."""
+        first, stop = int(missing[0]) * _BLOCK, (int(missing[-1]) + 1) * _BLOCK
+        taken: list[tuple[int, int]] = []
+        with self._taken_back(mapped, taken):
+            while ahead.at is not None and ahead.at < stop:
+                start, data = ahead.take()
+                if start + len(data) > first:  # else it was jumped over
+                    self._put(mapped, start, np.frombuffer(data, np.uint8), taken)
+            if taken:
+                self._place.require_same(self._found)
+        for start, end in taken:
+            self._there[start // _BLOCK : -(-end // _BLOCK)] = True
+
+    def _put(self, mapped: Mapping, start: int, data: npt.NDArray[np.uint8], taken: list[tuple[int, int]]) -> None:
+        """Put bytes of whole blocks into their place, but where there are some; `taken` gets these stretches."""
+        first, last = start // _BLOCK, -(-(start + len(data)) // _BLOCK)
+        for one in _stretches(first + np.flatnonzero(~self._there[first:last]), start + len(data)):
+            taken.append(one)
+            memory = mapped.fill(*one)
+            advise_huge(memory)
+            np.copyto(
+                np.frombuffer(memory, np.uint8), data[one[0] - start : one[1] - start]
+            )  # without the interpreter's lock
+
+    @contextlib.contextmanager
+    def _taken_back(self, mapped: Mapping, stretches: list[tuple[int, int]]) -> Iterator[None]:
+        """After an error these are hidden again: they are zeros, or of another file."""
+        try:
+            yield
+        except BaseException:
+            for start, stop in stretches:
+                mapped.hide(start, stop)
+            raise
+
+    def _end_ahead(self) -> None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.close()
+
+    def close(self) -> None:
+        """See `MappedFile.close`."""
+        self._end_ahead()
+        super().close()
+
     def _fill(self, mapped: Mapping, missing: npt.NDArray[np.intp]) -> None:
-        stretches = [(first * _BLOCK, min((last + 1) * _BLOCK, self.size)) for first, last in runs(missing, 1)]
+        stretches = _stretches(missing, self.size)
         ranges: list[tuple[int, memoryview]] = []
         for start, stop in stretches:
             memory = mapped.fill(start, stop)
+            advise_huge(memory)
             size = _even(stop - start)
             ranges += [(at, memory[at - start : at - start + size]) for at in range(start, stop, size)]
 
@@ -73,13 +135,9 @@ class RemoteFile(MappedFile):
             at, target = one
             target[:] = self._place.read(at, at + len(target), self._found)
 
-        try:
+        with self._taken_back(mapped, stretches):
             for_each(read, ranges, AT_ONCE)
             self._place.require_same(self._found)
-        except BaseException:
-            for start, stop in stretches:  # they are zeros, or of another file
-                mapped.hide(start, stop)
-            raise
         self._there[missing] = True
 
     def again(self) -> RemoteFile:
@@ -117,6 +175,22 @@ def _even(length: int) -> int:
     (8388633, 1000)
     """
     return -(-length // max(round(length / REQUEST), 1))
+
+
+def _stretches(blocks: npt.NDArray[np.intp], size: int) -> list[tuple[int, int]]:
+    """The bytes of sorted blocks of a file of `size` bytes, neighbours together."""
+    return [(first * _BLOCK, min((last + 1) * _BLOCK, size)) for first, last in runs(blocks, 1)] if len(blocks) else []
+
+
+def _in_blocks(start: int, stop: int, size: int) -> list[tuple[int, int]]:
+    """Ranges of about `REQUEST` bytes, of whole blocks, that hold the bytes [start, stop) of a file of `size` bytes.
+
+    >>> _in_blocks(5, 2 * REQUEST, 1 << 40) == [(0, REQUEST), (REQUEST, 2 * REQUEST)]
+    True
+    """
+    first, last = start // _BLOCK, -(-stop // _BLOCK)
+    edges = np.linspace(first, last, max(round((last - first) * _BLOCK / REQUEST), 1) + 1).astype(np.int64) * _BLOCK
+    return [(at, min(end, size)) for at, end in itertools.pairwise(edges.tolist()) if at < end]
 
 
 def runs(numbers: npt.NDArray[np.integer[Any]], gap: int) -> Iterator[tuple[int, int]]:

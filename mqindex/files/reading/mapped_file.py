@@ -138,6 +138,9 @@ class MappedFile:
         """The same for the bytes of several stretches; what is between them is not used."""
         return self.map
 
+    def ahead(self, start: int, stop: int) -> None:
+        """Windows of the bytes [start, stop) will be asked for in order: elsewhere requests for them begin now."""
+
     def again(self) -> MappedFile:
         """The same file for one who releases what others may be reading: elsewhere with memory of its own."""
         return self

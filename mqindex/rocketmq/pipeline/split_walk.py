@@ -47,7 +47,7 @@ def walk_split(split: SplitRange, work: Callable[[MappedFile, int], AnyWalk], no
     try:
         with split.span.open() as log:
             begin, stop = split.start - split.span.file_start, split.stop - split.span.file_start
-            log.window(begin, min(begin + log.step, stop) + MARGIN)  # by one round of requests
+            log.ahead(begin, stop + MARGIN)
             first = split.start
             if split.resync:
                 first = find_in(log, split.span.file_start, split.start, split.stop)
