@@ -18,6 +18,7 @@ from mqindex.files import disk
 from mqindex.files.paths import absolute, join, one_look, parent_of
 from mqindex.files.places.place import given_path
 from mqindex.files.results import output_place, staging
+from mqindex.files.results.in_place import in_place
 from mqindex.files.results.publication import Publication
 from mqindex.report import Finding, RebuildReport
 from mqindex.rocketmq import catalogue, layout
@@ -186,7 +187,8 @@ def _carry_out(engine: Engine, order: _Order, plan: several.Plan[Survey]) -> Reb
             rules=found.queues.rules if "consumequeue" in wanted else None,
             zones=order.cache.keeps,
         )
-        in_turn = build_in_turn(seeing, splits, scratch, found.geometry.value) if "index" in wanted else None
+        place = in_place(scratch, order.out)
+        in_turn = build_in_turn(seeing, splits, scratch, found.geometry.value, place) if "index" in wanted else None
         extracted = in_turn[0] if in_turn is not None else extract(seeing, [splits])[0]
         rules, runs = found.queues.rules, extracted.units
         work = QueueWork(scratch, rules, names_of(runs), found.queues.batches(options), found.log_bytes)
@@ -196,17 +198,18 @@ def _carry_out(engine: Engine, order: _Order, plan: several.Plan[Survey]) -> Reb
         built = in_turn[1] if in_turn is not None else build_index_files(seeing, planned)
         queues = build_queue_files(seeing, work, batches)
         report.findings += [one.finding() for one in _unknown(seeing, found, extracted, wanted, queues)]
-        index = index_moves(built)
+        index, placed = index_moves(built), tuple(place.placed) if place is not None else ()
         publication = Publication(
             scratch=scratch,
             out=order.out,
             aside=order.out + f".backup-{staging.backup_name()}" if order.overwrite else None,
-            moves=(*index, *(move for queue in queues.queues for move in _moves(queue))),
+            moves=(*(() if placed else index), *(move for queue in queues.queues for move in _moves(queue))),
             directories=tuple(part for part in PARTS if part in wanted),
             about=(
                 *zip(("hash_slot_num", "index_num"), found.geometry.value, strict=True),
                 ("entries", {name: part.entries for (_, name), part in zip(index, built, strict=True)}),
             ),
+            placed=placed,
         )
         after_end = find_after_end(seeing, found.spans, extracted.fault)
         # Last, so that no error comes when an old `out` is in its backup.

@@ -198,7 +198,7 @@ def test_a_list_without_its_files_is_refused(tmp_path: Path) -> None:
 def test_a_failed_run_leaves_nothing_half_visible(tmp_path: Path) -> None:
     root = case("basic-493").unpack(tmp_path)
     url = WAYS.upload(root)
-    for forbidden in ("units", "part", "index/", MANIFEST):
+    for forbidden in ("units", "owner", "index/", "consumequeue/", MANIFEST):
         out = f"memory://results/{forbidden.strip('/')}"
         WAYS.forbidden = f"{forbidden}"
         with pytest.raises(PermissionError):
@@ -277,6 +277,31 @@ def test_a_full_directory_of_this_machine_is_named(full: str, tmp_path: Path, mo
         rebuild(root, "memory://results/one")
     assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, tempfile.gettempdir())
     assert not WAYS.files("memory://results/one")
+
+
+@pytest.mark.parametrize("index_num", [50, 100_000])
+def test_a_damaged_log_goes_elsewhere_as_here(index_num: int, tmp_path: Path) -> None:
+    """Files that were built before the damage was met are not left where they are."""
+    writer = LogWriter(tmp_path / "store" / "commitlog", mapped_file_size=1 << 15)
+    for n in range(400):
+        writer.write(LogMessage(keys=f"k{n}", body=bytes(300)))
+    writer.overwrite(writer.frames[200][0] + 4, b"xxxx")
+    out = "memory://results/one"
+    here, there = (
+        rebuild(tmp_path / "store", place, parts=["index"], index_num=index_num, hash_slot_num=20, split_size=4096)
+        for place in (tmp_path / "here", out)
+    )
+    assert {**WAYS.files(out), MANIFEST: b""} == {**files_below(tmp_path / "here"), MANIFEST: b""}
+    assert said(there) == said(here)
+
+
+def test_index_files_are_built_at_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is large is copied by the server."""
+    moved: list[str] = []
+    monkeypatch.setattr(MemoryStorage, "move", lambda _, path, __: moved.append(path))
+    report = rebuild(case("rolls-493").unpack(tmp_path), "memory://results/one", parts=["index"])
+    assert report.files > 1
+    assert not moved
 
 
 def test_after_an_interrupt_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,15 @@ def fetch_all(paths: Sequence[str], directory: str) -> list[str]:
     return of_each(fetch, paths, AT_ONCE if any(isinstance(path, Place) for path in paths) else 0)
 
 
+def remove(path: str) -> None:
+    """Remove a delivered file; what was not delivered went with its workshop, if it was built for elsewhere."""
+    if isinstance(path, Place):
+        with errors_of(path):
+            path.storage.remove(path.path)
+    elif os.path.lexists(path):
+        disk.remove(path)
+
+
 def _upload(path: str, target: Place) -> Place:
     target += f".{checksum(path):08x}.{os.path.getsize(path)}"
     with errors_of(target):

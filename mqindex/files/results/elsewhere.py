@@ -2,8 +2,8 @@
 
 Tasks build each file on this machine and deliver it to the scratch, under a name that no other attempt has and that
 ends with the file's checksum and length. On HDFS the result is put together there and appears by one rename. In an
-object store there is no rename: the files are copied to their names, and `<out>/mqindex.json`, which lists them, comes
-last; a prefix with a scratch and without that list is unfinished, and readers refuse it.
+object store there is no rename: files are copied to their names, or built there (`in_place`), and `<out>/mqindex.json`,
+which lists them, comes last; a prefix with a scratch and without that list is unfinished, and readers refuse it.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ def _require_quiet(out: Place, running: Sequence[str]) -> None:
 def _take_back(out: Place, scratch: Place) -> bool:
     """Remove what was copied of a result, if it has no list; False: it may be there still."""
     try:
-        return MANIFEST in out.entries() or _removed(out, _copied(scratch))
+        return MANIFEST in out.entries() or _removed(out, _made_by(scratch))
     except (OSError, MQIndexError):
         return False
 
 
-def _say_copied(scratch: Place, names: Sequence[str]) -> None:
-    """Before the first of them is there: only these are ever removed."""
+def say_made(scratch: Place, names: Sequence[str]) -> None:
+    """Note the names below the output of a run, before the first of them is there: only these are ever removed."""
     import json
 
     owner = scratch / _OWNER
@@ -90,7 +90,7 @@ def _say_copied(scratch: Place, names: Sequence[str]) -> None:
         owner.storage.put(owner.path, _OWNED + json.dumps(sorted(names)).encode())
 
 
-def _copied(scratch: Place) -> list[str]:
+def _made_by(scratch: Place) -> list[str]:
     """The names below the output that the run of this scratch may have made."""
     import json
 
@@ -163,7 +163,7 @@ def require_new(out: Place, *, overwrite: bool) -> None:
     if not names or (overwrite and out.storage.renames):
         return
     running = [name for name in names if name.startswith(SCRATCH)]
-    left = [name for one in running for name in _copied(out / one)]
+    left = [name for one in running for name in _made_by(out / one)]
     if not {*names} - {*running, *(name.partition("/")[0] for name in left)}:
         _require_quiet(out, running)
         if _removed(out, left) and not {*_names_in(out)} - {*running}:
@@ -173,25 +173,38 @@ def require_new(out: Place, *, overwrite: bool) -> None:
 
 
 def publish(
-    scratch: Place, out: Place, moves: Sequence[tuple[str, str]], aside: str | None, about: dict[str, Any]
+    scratch: Place,
+    out: Place,
+    moves: Sequence[tuple[str, str]],
+    aside: str | None,
+    about: dict[str, Any],
+    placed: Sequence[tuple[str, int, int]] = (),
 ) -> tuple[list[str], str | None]:
-    """Let the result appear; returns its files, and where what was at `out` is now. A second attempt succeeds too."""
+    """Let the result appear; returns its files, and where what was at `out` is now. A second attempt succeeds too.
+
+    placed : name, size and checksum of the files that are at their names already
+    """
     if out.storage.renames:
         backup = _rename(scratch, out, moves, aside)
         return [path for _, name in moves for path in _below(inside(out, name))], backup
     every = [one for some in of_each(_delivered, moves, AT_ONCE) for one in some]
-    _say_copied(scratch, [name for _, name in every])
+    there = [_listed(*one) for one in placed]
+    say_made(scratch, [*(name for _, name in every), *(one["name"] for one in there)])
 
     def copy(one: tuple[Place, str]) -> dict[str, Any]:
         source, name = one
         with errors_of(source):
             source.storage.move(source.path, inside(out, name).path)
         _, crc, size = told_by(source.name)
-        return {"name": name, "size": int(size), "crc32c": crc}
+        return _listed(name, int(size), int(crc, 16))
 
-    listed = sorted(of_each(copy, every, AT_ONCE), key=lambda one: str(one["name"]))
+    listed = sorted([*of_each(copy, every, AT_ONCE), *there], key=lambda one: str(one["name"]))
     _put_list(out, listed, about)
     return [inside(out, one["name"]) for one in listed], None
+
+
+def _listed(name: str, size: int, crc: int) -> dict[str, Any]:
+    return {"name": name, "size": size, "crc32c": f"{crc:08x}"}
 
 
 def _put_list(out: Place, listed: Sequence[dict[str, Any]], about: dict[str, Any]) -> None:
@@ -241,11 +254,11 @@ def _publish_once(
             return True
         return False
     mark = out / f"{SCRATCH}{os.urandom(6).hex()}"  # it has no list yet; other attempts write the same bytes
-    _say_copied(mark, list(built))
+    say_made(mark, list(built))
     with errors_of(out):
         for name, path in built.items():
             out.storage.upload(inside(out, name).path, path)
-    listed = [{"name": name, "size": size, "crc32c": f"{crc:08x}"} for name, (size, crc) in sorted(made.items())]
+    listed = [_listed(name, *told) for name, told in sorted(made.items())]
     _put_list(out, listed, about)
     for name in _names_in(out):
         if name.startswith(SCRATCH):

@@ -17,7 +17,8 @@ class Publication:
     """The directory that appears at `out`; `aside`: where an old `out` goes.
 
     `moves`: built files and directories, and where they go below `out`. `directories`: those that are made even if
-    empty. `about`: what the list of files in an object store says of them all.
+    empty. `about`: what the list of files in an object store says of them all. `placed`: name, size and checksum of
+    files that are at their names there already.
     """
 
     scratch: str
@@ -26,6 +27,7 @@ class Publication:
     moves: tuple[tuple[str, str], ...]
     directories: tuple[str, ...] = ()
     about: tuple[tuple[str, Any], ...] = ()
+    placed: tuple[tuple[str, int, int], ...] = ()
 
 
 class Published(NamedTuple):
@@ -43,7 +45,12 @@ def publish(publication: Publication) -> Published:
     if isinstance(publication.out, Place):
         assert isinstance(publication.scratch, Place)
         found = elsewhere.publish(
-            publication.scratch, publication.out, publication.moves, publication.aside, dict(publication.about)
+            publication.scratch,
+            publication.out,
+            publication.moves,
+            publication.aside,
+            dict(publication.about),
+            publication.placed,
         )
         return Published(*found, 0.0)
     result, seconds = os.path.join(publication.scratch, "result"), 0.0

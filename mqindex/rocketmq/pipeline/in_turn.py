@@ -27,8 +27,12 @@ import numpy.typing as npt
 from mqindex.engines import Engine, LocalEngine
 from mqindex.engines.workers import Workers
 from mqindex.files import disk
+from mqindex.files.paths import join
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.files.results.delivery import remove
+from mqindex.files.results.in_place import InPlace
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.index.names import names_between
 from mqindex.rocketmq.pipeline.split_walk import walk_split
 from mqindex.rocketmq.pipeline.splits import Extracted, stitch
 from mqindex.rocketmq.pipeline.stages import Built, Part, PartFile, Run, Split, as_bytes, extract, read_entries
@@ -40,13 +44,16 @@ Entries = npt.NDArray[Any]
 
 
 def build_in_turn(
-    engine: Engine, splits: Sequence[Split], out: str, geometry: tuple[int, int]
+    engine: Engine, splits: Sequence[Split], out: str, geometry: tuple[int, int], place: InPlace | None = None
 ) -> tuple[Extracted, list[Built]] | None:
-    """Read the splits of a whole log and build its index files in `out`; None: it has faults, all is undone."""
+    """Read the splits of a whole log and build its index files; None: it has faults, all is undone.
+
+    place : what brings each file to its name; None: they are left in `out`, for later
+    """
     if not isinstance(engine, LocalEngine):
         return None
     weights = [split.stop - split.start for split in splits]
-    files = IndexFiles(out, geometry, beside=engine.workers > 1)
+    files = IndexFiles(out, geometry, beside=engine.workers > 1, place=place)
     ordered = _InLogOrder(files)
     try:
         runs = engine.map(ordered.read, list(enumerate(splits)), name="read the log", weights=weights, unit="byte")
@@ -63,11 +70,12 @@ def build_in_turn(
 class IndexFiles:
     """Index files that are filled one after the other, as the broker rolls them.
 
-    `beside`: full files are brought to the disk in a thread of their own.
+    `beside`: full files are brought to the disk in a thread of their own. `place`: as in `build_in_turn`.
     """
 
-    def __init__(self, out: str, geometry: tuple[int, int], *, beside: bool) -> None:
-        self._out, self._geometry = out, geometry
+    def __init__(self, out: str, geometry: tuple[int, int], *, beside: bool, place: InPlace | None = None) -> None:
+        self._out, self._geometry, self._place = out, geometry, place
+        self._name: str | None = None  # of the last file that has one
         self._file: PartFile | None = None
         self._room = 0
         self._seed: tuple[int, int] | None = None
@@ -105,9 +113,9 @@ class IndexFiles:
         if file is None:
             return
         if self._disk is None:
-            self._built.append(_finish(file))
+            self._built.append(self._finish(file))
         else:
-            self._disk.submit(_finish, file)
+            self._disk.submit(self._finish, file)
             self._wait_for_disk(_FULL)
 
     def _wait_for_disk(self, most: int) -> None:
@@ -115,15 +123,27 @@ class IndexFiles:
         while self._disk is not None and self._disk.pending > most:
             self._built.append(self._disk.next())
 
+    def _finish(self, file: PartFile) -> Built:
+        with file:
+            return file.finish(None if self._place is None else self._bring)
+
+    def _bring(self, path: str, begin_timestamp: int) -> str:
+        assert self._place is not None
+        (self._name,) = names_between(self._name, None, [begin_timestamp])
+        return self._place.bring(path, join("index", self._name))
+
     def discard(self) -> None:
         """Remove what was built."""
         self._wait_for_disk(0)
+        if self._place is not None:
+            self._place.take_back()
+            self._built.clear()
         paths = [built.path for built in self._built]
         if self._file is not None:
             self._file.close()
             paths.append(self._file.path)
         for path in paths:
-            disk.remove(path)
+            remove(path)
 
     def close(self) -> None:
         """Close an unfinished file; full ones are on the disk afterwards."""
@@ -131,11 +151,6 @@ class IndexFiles:
             self._file.close()
         if self._disk is not None:
             self._disk.close(cancel=False)
-
-
-def _finish(file: PartFile) -> Built:
-    with file:
-        return file.finish()
 
 
 class _Share:

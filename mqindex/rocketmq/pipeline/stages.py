@@ -178,8 +178,8 @@ class PartFile:
         """Put packed records of a run; returns for how many there was room."""
         return self._core.put_run(entries)
 
-    def finish(self) -> Built:
-        """Bring the file to where it is to be, and close it."""
+    def finish(self, bring: Callable[[str, int], str] | None = None) -> Built:
+        """Bring the file to where it is to be, and close it. `bring`: is told its path and first time, and does so."""
         begin_timestamp, end_timestamp, _, end_phy_offset, _, count = self._core.header()
         started = time.perf_counter()
         if not isinstance(self._out, Place):
@@ -188,7 +188,7 @@ class PartFile:
         self._file.check()
         self._core.close()
         self._file.close()
-        path = deliver(self.path, self._out)
+        path = deliver(self.path, self._out) if bring is None else bring(self.path, begin_timestamp)
         self.close()
         return Built(path, max(count, 1) - 1, begin_timestamp, end_timestamp, end_phy_offset, elapsed)
 
