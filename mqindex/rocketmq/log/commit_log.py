@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.guard import Mapping
@@ -19,29 +18,25 @@ from mqindex.columns.columns import Columns
 from mqindex.columns.limits import whole_number_from
 from mqindex.errors import FormatError, ReadOnlyFileError, require_switch
 from mqindex.files import disk
-from mqindex.files.closable import Closable
-from mqindex.files.paths import absolute
 from mqindex.files.places.place import require_here
-from mqindex.files.reading.file_maps import FileMaps
-from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.broker_conf import Config
 from mqindex.rocketmq.directories.wrong_place import refuse_other_place, refuse_strangers
 from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.dledger import plain_log_files
-from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS, LogExpiredError
-from mqindex.rocketmq.log.frame_windows import MARGIN, frame_window
-from mqindex.rocketmq.log.log_files import LogFile, Skipped, last_file_with_frames, newest_begun
-from mqindex.rocketmq.log.log_scan import end_of_file, require_whole, scan_file
+from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS
+from mqindex.rocketmq.log.log_files import LogFile, Skipped, last_file_with_frames, newest_begun, require_length
+from mqindex.rocketmq.log.log_scan import end_of_file, scan_file
+from mqindex.rocketmq.log.mapped_log import MappedLog
 from mqindex.rocketmq.log.writing.log_appender import AppendMessagesResult, LogAppender
-from mqindex.rocketmq.log.writing.log_recovery import clear_behind, hold_directories, log_file_size, recovered_end
+from mqindex.rocketmq.log.writing.log_recovery import hold_directories, make_directories, recover
 from mqindex.rocketmq.log.writing.log_writer import LogWriter
 from mqindex.rocketmq.log.writing.message_columns import MessageColumns
 from mqindex.rocketmq.log.writing.message_encoder import AppendMessageResult, NewMessage, require_message
-from mqindex.rocketmq.log.writing.write_rules import flush_rules, write_rules
+from mqindex.rocketmq.log.writing.write_rules import flush_rules, places_of_new_files, write_rules
 from mqindex.rocketmq.messages.log_columns import require_columns
 from mqindex.rocketmq.messages.message import Message, read_message
 from mqindex.rocketmq.options import StoreOptions, given_directories, store_options
-from mqindex.rocketmq.settings import LOG_FILE_SIZE, LOG_FOR_READING
+from mqindex.rocketmq.settings import LOG_FILE_SIZE
 
 if TYPE_CHECKING:
     from collections import abc
@@ -52,7 +47,7 @@ _T = TypeVar("_T")
 _NOWHERE: tuple[int, int, Buffer | None, str, float] = 0, 0, None, "", 0.0
 
 
-class CommitLog(Closable):
+class CommitLog(MappedLog):
     """The messages of a commit log, which may be spread over several directories; opened writable, its end too.
 
     Safe from several threads. Files are mapped while they are needed; not more than a few at a time.
@@ -80,16 +75,9 @@ class CommitLog(Closable):
     'ORD59361344'
     """
 
-    _thing = "commit log"
-    _path_attribute = "_path"
-
     def __init__(self, files: Sequence[LogFile], skipped: Sequence[Skipped] = ()) -> None:
-        self.files = list(files)
-        self.skipped = list(skipped)
+        super().__init__(files, skipped)
         self.damage: list[Damage] = []
-        self.expired: list[LogFile] = []
-        self._starts = [file.start for file in files]
-        self._maps = FileMaps("commit log")
         self._begun: int | None = None
         self._last: int | None = None
         self._end: int | None = None
@@ -148,15 +136,14 @@ class CommitLog(Closable):
             for directory in directories:
                 require_here(directory)
             options = store_options(".", config=config, commitlog=directories, broker_version=broker_version)
-            _make(options.commitlog)
-            return cls._opened(options, mapped_file_size, flush, hold_directories(options.commitlog))
+            return cls._opened(options, mapped_file_size, flush)
         files, skipped = plain_log_files(directories)
         for directory in directories:
             refuse_other_place(directory, "commitlog", has_files=bool(files))
             if not files:  # not even at its place in a store: a survey of the store refuses it too
                 refuse_strangers(directory, "a commit log")
         if mapped_file_size is not None:
-            _require_size(files, mapped_file_size)
+            require_length(files, mapped_file_size)
         return cls(files, skipped)
 
     @classmethod
@@ -165,37 +152,28 @@ class CommitLog(Closable):
         log = cls.open(options.commitlog)
         if (size := options.known(LOG_FILE_SIZE)) is not None:
             with options.blaming(FormatError, LOG_FILE_SIZE):
-                _require_size(log.files, size)
+                require_length(log.files, size)
         return log
 
     @classmethod
     def of_store(cls, options: StoreOptions, *, flush: str | None = None) -> CommitLog:
         """Internal: the log of a store, to append to it; the caller holds the store's lock."""
-        _make(options.commitlog)
-        return cls._opened(options, None, flush, hold_directories(options.commitlog, store=False))
+        return cls._opened(options, None, flush, store=False)
 
     @classmethod
     def _opened(
-        cls, options: StoreOptions, file_size: int | None, flush: str | None, hold: AbstractContextManager[None]
+        cls, options: StoreOptions, file_size: int | None, flush: str | None, *, store: bool = True
     ) -> CommitLog:
+        make_directories(options.commitlog)
         rules, flushing = write_rules(options), flush_rules(options, flush)
         with ExitStack() as failing:
-            failing.enter_context(hold)
-            files, _ = plain_log_files(options.commitlog)
-            with options.blaming(FormatError, *(() if file_size else (LOG_FILE_SIZE,))):
-                size = log_file_size(files, file_size or options.known(LOG_FILE_SIZE), LOG_FILE_SIZE.default)
-            position = recovered_end(files)
-            clear_behind(files, position, size)
+            failing.enter_context(hold_directories(options.commitlog, store=store))
+            position, size = recover(options, file_size)
             log = cls(*plain_log_files(options.commitlog))
             disk.sync_files([file.path for file in log.files])  # what a killed writer left in memory
-            writer = LogWriter(_places(options), log.files, position, size, log._add)
+            writer = LogWriter(places_of_new_files(options), log.files, position, size, log._add)
             log._appender = LogAppender(writer, rules, flushing, failing)
         return log
-
-    @property
-    def min_phy_offset(self) -> int:
-        """The phy offset at which the first file begins; 0 for a log without files."""
-        return self.files[0].start if self.files else 0
 
     @property
     def max_phy_offset(self) -> int:
@@ -295,34 +273,6 @@ class CommitLog(Closable):
         """Internal: the caller knows that every record up to there is good; scans need not look."""
         self._good = phy_offset
 
-    def file_at(self, phy_offset: int) -> tuple[LogFile, Buffer]:
-        """Internal: the file that holds a phy offset, and a buffer with the frame there; errors as `map_at`."""
-        file, mapped = self.map_at(phy_offset)
-        return file, frame_window(mapped, file.start, phy_offset)
-
-    def frames_at(
-        self, phy_offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.integer[Any]]
-    ) -> tuple[LogFile, Buffer]:
-        """Internal: the same for frames of one file; sizes: as a queue has them."""
-        file, mapped = self.map_at(int(phy_offsets[0]))
-        first = phy_offsets.astype(np.int64) - file.start
-        return file, mapped.windows(first, first + sizes + MARGIN)  # a frame may be longer than a queue has it
-
-    def map_at(self, phy_offset: int) -> tuple[LogFile, MappedFile]:
-        """Internal: the file that holds a phy offset, mapped.
-
-        `FormatError`: there is none, or a broker has deleted it (`LogExpiredError`).
-        """
-        file = self._file_of(phy_offset)
-        try:
-            return file, self._map_of(file)
-        except FileNotFoundError:
-            number = self.files.index(file)
-            if number == len(self.files) - 1 or not self._has_expired(number):
-                raise
-            low = next((one.start for one in self.files[number:] if disk.exists(one.path)), self.files[-1].start)
-            raise self._not_there(phy_offset, low, LogExpiredError) from None
-
     def append_message(self, message: NewMessage, *, queue_offset: int) -> AppendMessageResult:
         """Append a message, as a broker does.
 
@@ -397,25 +347,16 @@ class CommitLog(Closable):
             raise ReadOnlyFileError("the commit log is read-only", path=self._path, hint="open it with writable=True")
         return self._appender
 
-    def _add(self, file: LogFile) -> None:
-        at = bisect_right(self._starts, file.start)
-        self.files.insert(at, file)
-        self._starts.insert(at, file.start)
-
     def close(self) -> None:
         """Flush and unmap. May be called twice; a scan that still runs ends with `ClosedFileError`."""
         if self._appender is not None:
             self._appender.close()
         self._closed = True
         self._near = _NOWHERE
-        self._maps.close()
+        super().close()
 
     def __repr__(self) -> str:
         return f"CommitLog({plural(len(self.files), 'file')} from phy offset {self.min_phy_offset})"
-
-    @property
-    def _path(self) -> str | None:
-        return self.files[0].path if self.files else None
 
     def _scan(self, start: int, stop: int, columns: tuple[str, ...], check_crc: bool) -> Iterator[Columns]:
         if self._appender is not None:
@@ -443,14 +384,6 @@ class CommitLog(Closable):
                     if number == last or not self._has_expired(number):
                         raise
 
-    def _has_expired(self, number: int) -> bool:
-        """Whether a file and all before it are gone: a broker deletes the log from its old end."""
-        if any(disk.exists(file.path) for file in self.files[: number + 1]):
-            return False
-        if self.files[number] not in self.expired:
-            self.expired.append(self.files[number])
-        return True
-
     def record(self, stretch: Damage) -> None:
         """Internal: remember what a scan could not read."""
         if stretch not in self.damage:
@@ -471,47 +404,3 @@ class CommitLog(Closable):
         if self._begun is None:
             self._begun = newest_begun(self.files)
         return self._begun
-
-    def _file_of(self, phy_offset: int) -> LogFile:
-        number = bisect_right(self._starts, phy_offset) - 1
-        if number < 0 or phy_offset >= self.files[number].stop:
-            raise self._not_there(phy_offset, self.min_phy_offset, FormatError)
-        return self.files[number]
-
-    def _map_of(self, file: LogFile) -> MappedFile:
-        self._require_open()
-        mapped = self._maps.get(file.path, lambda _: file.open())
-        require_whole(file, mapped)
-        return mapped
-
-    def _not_there(self, phy_offset: int, low: int, kind: type[FormatError]) -> FormatError:
-        return kind(
-            "the phy offset is not in the log",
-            path=self.files[0].path if self.files else None,
-            expected=f"{low}..{self.files[-1].stop - 1}" if self.files else "a log with files",
-            got=phy_offset,
-            hint="the broker may have deleted the file that held it",
-        )
-
-
-def _make(directories: Sequence[str]) -> None:
-    """Make the directories, durably: appended bytes are not safer than the name of their directory."""
-    for directory in directories:
-        disk.make_directories(directory, inherit=True)
-
-
-def _places(options: StoreOptions) -> list[str]:
-    """Where new files go: every directory that is not for reading only."""
-    frozen = options.value(LOG_FOR_READING).split(",")
-    frozen = [absolute(path.strip()) for path in frozen if path.strip()]
-    return [directory for directory in options.commitlog if directory not in frozen] or list(options.commitlog)
-
-
-def _require_size(files: Sequence[LogFile], size: int) -> None:
-    for file in files:
-        fits = file.size <= size if file is files[-1] else file.size == size
-        if not fits:
-            raise FormatError(
-                "the file has another length", path=file.path, expected=f"{size} bytes", got=file.size,
-                hint="check mapped_file_size (mappedFileSizeCommitLog of the broker)",
-            )  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mqindex.errors import FileStateError, TruncatedFileError
+from mqindex.errors import FileStateError, FormatError, TruncatedFileError
 from mqindex.files.entries import leads_to_file
 from mqindex.files.paths import Entry, scan
 from mqindex.files.reading.mapped_file import MappedFile
@@ -258,3 +258,14 @@ def _data_end(file: SparseFile) -> int:
 
 def _block(file: SparseFile, at: int) -> bytes:
     return file.read(at, min(at + _BLOCK, file.size)) if at < file.size else b""
+
+
+def require_length(files: Sequence[LogFile], size: int) -> None:
+    """`FormatError`: a file but the last has another length, or that one is longer."""
+    for file in files:
+        fits = file.size <= size if file is files[-1] else file.size == size
+        if not fits:
+            raise FormatError(
+                "the file has another length", path=file.path, expected=f"{size} bytes", got=file.size,
+                hint="check mapped_file_size (mappedFileSizeCommitLog of the broker)",
+            )  # fmt: skip

@@ -14,14 +14,33 @@ from mqindex.files.reading.regular import reading
 from mqindex.files.results.staging import backup_name, unused
 from mqindex.files.results.whole_file import appearing
 from mqindex.rocketmq.directories.store import hold_lock
+from mqindex.rocketmq.log.dledger import plain_log_files
 from mqindex.rocketmq.log.log_files import LogFile, data_end, last_file_with_frames
 from mqindex.rocketmq.log.log_scan import end_of_file
+from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.settings import LOG_FILE_SIZE
 
 _BLOCK = 1 << 20
 RECOVERED_FILES = 3
 """After a clean end a broker reads so many files again: the last ones."""
 _ZEROS = bytes(_BLOCK)
 _MARKS = ("lock", "abort", "checkpoint", "consumequeue", "config")  # of a store's root
+
+
+def make_directories(directories: Sequence[str]) -> None:
+    """Make the directories, durably: appended bytes are not safer than the name of their directory."""
+    for directory in directories:
+        disk.make_directories(directory, inherit=True)
+
+
+def recover(options: StoreOptions, file_size: int | None) -> tuple[int, int]:
+    """Clear a log behind its end: returns where that is, and the length of its files."""
+    files, _ = plain_log_files(options.commitlog)
+    with options.blaming(FormatError, *(() if file_size else (LOG_FILE_SIZE,))):
+        size = log_file_size(files, file_size or options.known(LOG_FILE_SIZE), LOG_FILE_SIZE.default)
+    position = recovered_end(files)
+    clear_behind(files, position, size)
+    return position, size
 
 
 def log_file_size(files: Sequence[LogFile], given: int | None, default: int) -> int:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from mqindex._native.pieces import hosts_of, pieces_of_sequence
 from mqindex._settings import Setting
+from mqindex.files.paths import absolute
 from mqindex.rocketmq import settings
 from mqindex.rocketmq.broker_conf import blamed_on
 from mqindex.rocketmq.brokers import FRAMES_AS_BODIES, FRAMES_LIMITED, LONG_TOPICS, UNSEPARATED, follows
 from mqindex.rocketmq.options import StoreOptions
-from mqindex.rocketmq.settings import FLUSH_DISK_TYPES, whole
+from mqindex.rocketmq.settings import FLUSH_DISK_TYPES, LOG_FOR_READING, whole
 
 _MARGIN = 64 << 10  # what a whole frame may have beyond the largest body
 _MAX_INT = 2**31 - 1
@@ -101,3 +102,10 @@ def _store_host(options: StoreOptions) -> bytes:
 def _whole(options: StoreOptions, setting: Setting[int]) -> int:
     with blamed_on(options.broker_conf):
         return whole(setting.name, options.value(setting), 0)
+
+
+def places_of_new_files(options: StoreOptions) -> list[str]:
+    """Where new files go: every directory that is not for reading only."""
+    frozen = options.value(LOG_FOR_READING).split(",")
+    frozen = [absolute(path.strip()) for path in frozen if path.strip()]
+    return [directory for directory in options.commitlog if directory not in frozen] or list(options.commitlog)
