@@ -39,6 +39,12 @@ def test_the_default_rule_is_said(shell: Shell, lost: Store) -> None:
     assert done.lines[0].split() == ["queue_id", "offset", "time", "topic"] and len(done.lines) == 5
 
 
+def test_a_time_that_is_none_is_one_sentence(shell: Shell, lost: Store) -> None:
+    for text, words in (("nan", "'nan': expected ms since the epoch"), (str(2**63), "expected 64 bits, got more")):
+        done = shell("query", lost.root, "--timestamp", "0", "--timestamp", text)
+        assert (done.status, done.out) == (2, "") and done.err.count("\n") == 1 and words in done.err
+
+
 def test_the_offset_of_each_partition(shell: Shell, tmp_path: Path) -> None:
     directory = tmp_path / "logs"
     directory.mkdir()

@@ -319,6 +319,7 @@ def test_arguments_of_other_kinds_are_refused(tmp_path: Path) -> None:
         ({"begin": "now"}, "begin"),
         ({"cache": 5}, "cache: expected a directory"),
         ({"tags": 5}, "tags: expected an expression"),
+        ({"tags": ["TagA"]}, "tags: expected an expression like 'TagA .. TagB', got list"),
         ({"queue_id": "0"}, "queue_id"),
     ):
         with pytest.raises((TypeError, ValueError), match=words):

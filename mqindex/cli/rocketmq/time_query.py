@@ -28,14 +28,11 @@ def print_offsets(kind: str, path: str, question: Question, options: StoreArgume
         raise Trouble(f"{path}: expected a store's root directory, whose queues have offsets")
     if question.keys or question.messages or question.exact:
         raise Trouble("--timestamp takes no KEY: expected --topic T or nothing")
+    moments = list(map(_moment, question.timestamps))
     if question.boundary is None:
         say(_DEFAULT)
     rows, there = Rows([Column("queue_id", 8), Column("offset", 20), Column("time", 24), Column("topic")]), 0
-    for text in question.timestamps:
-        try:
-            moment = milliseconds(text)
-        except ValueError as error:
-            raise Trouble(f"--timestamp: {error}") from None
+    for moment in moments:
         found = offsets_for_time(
             path, moment, topics=None if question.topic is None else [question.topic],
             boundary=_BOUNDARIES[question.boundary or "lower"], **options,
@@ -51,3 +48,10 @@ def print_offsets(kind: str, path: str, question: Question, options: StoreArgume
             else:
                 rows.write([(queue_id, offset, "" if stored is None else iso(stored), topic)])
     return there
+
+
+def _moment(text: str) -> int:
+    try:
+        return milliseconds(text)
+    except ValueError as error:
+        raise Trouble(f"--timestamp: {error}") from None

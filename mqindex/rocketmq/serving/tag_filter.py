@@ -50,10 +50,15 @@ class TagFilter:
         return texts_among(data, offsets, tuple(tag.encode(errors="surrogatepass") for tag in self.tags))
 
 
-@lru_cache(maxsize=64)
 def tag_filter(expression: str | None) -> TagFilter:
     """The filter of an expression, cached: consumers use the same one again and again."""
-    return TagFilter(expression)
+    try:
+        return _cached(expression)
+    except TypeError:  # what has no hash is no text
+        return TagFilter(expression)
+
+
+_cached = lru_cache(maxsize=64)(TagFilter)
 
 
 def _parse(expression: str | None) -> frozenset[str] | None:
