@@ -127,7 +127,8 @@ def rebuild(
 
     Notes
     -----
-    `out` appears by one rename, complete and on the disk, or not at all.
+    `out` appears by one rename, complete and on the disk, or not at all; in an object store its list of files,
+    `<out>/mqindex.json`, comes last.
     `hash_slot_count` is what brokers from 4.7.1 on write, the used slots; earlier ones count every entry there.
     A unit is at its message's own queue offset; holes that damage of the log left are blank units, and a finding.
     Source: RocketMQ 4.9.3 `IndexService.buildIndex`, `IndexFile.putKey`, `ConsumeQueue.putMessagePositionInfo`,

@@ -18,15 +18,18 @@ from typing import Any
 import pytest
 
 from mqindex.engines import LocalEngine, Progress
-from mqindex.errors import BadMagicError, OutputExistsError, StoreInUseError
+from mqindex.errors import BadMagicError, OutputExistsError, ReadOnlyFileError, StoreInUseError
 from mqindex.rocketmq import Checkpoint, IndexService, rebuild
 from mqindex.rocketmq.dispatch.dispatch_flush import DispatchFlush
 from mqindex.rocketmq.dispatch.follow import FollowReport, follow
 from mqindex.rocketmq.dispatch.reput import ReputProgress
 from mqindex.rocketmq.log import growing_log
+from tests.support.elsewhere import Ways, memory
 from tests.support.growing_store import OPTIONS, GrowingStore, Turns
 from tests.support.log_writer import frame
 from tests.support.tree import contents, index_bytes, queue_bytes
+
+__all__ = ["memory"]  # a fixture
 
 ONE = LocalEngine(1)
 
@@ -452,3 +455,15 @@ def test_a_log_that_ends_before_the_index_is_told_of(store: GrowingStore, out: P
     once(store, tmp_path / "other", engine=engine)
     (note,) = {note for note in notes if "log-missing" in note}
     assert "its last file, which ends at 4096" in note
+
+
+@pytest.mark.parametrize("which", ["store", "out", "commitlog"])
+def test_what_grows_is_not_followed_elsewhere(tmp_path: Path, memory: Ways, which: str) -> None:
+    """Refused at once: a URL was the name of a directory of this machine."""
+    url = "memory://logs/one"
+    given = {"store": tmp_path / "store", "out": tmp_path / "out", "commitlog": tmp_path / "log", which: url}
+    (tmp_path / "store" / "commitlog").mkdir(parents=True)
+    with pytest.raises(ReadOnlyFileError, match="rebuild reads and writes a URL, once") as refused:
+        follow(given["store"], given["out"], commitlog=[given["commitlog"]], stop=threading.Event())
+    assert url in str(refused.value)
+    assert not (tmp_path / "out").exists()

@@ -25,10 +25,11 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import announce
-from mqindex.errors import StoreInUseError, TruncatedFileError, path_of
+from mqindex.errors import ReadOnlyFileError, StoreInUseError, TruncatedFileError, path_of
 from mqindex.files import disk
 from mqindex.files.few_threads import started
 from mqindex.files.paths import absolute, parent_of
+from mqindex.files.places.place import is_url
 from mqindex.files.rights import as_owner_of
 from mqindex.rocketmq.checks.diagnosis import check_files
 from mqindex.rocketmq.directories import store as stores
@@ -121,6 +122,7 @@ def follow(
     OutputExistsError : `out` holds something else.
     ValueError : `out` is in the store, or was made with other settings.
     FileNotFoundError : the store is gone, at the start or later.
+    ReadOnlyFileError : a path is a URL.
 
     Notes
     -----
@@ -141,7 +143,11 @@ def follow(
     """
     started = time.perf_counter()
     engine = chosen_engine(engine)
+    for path in (path_of("store", store), path_of("out", out)):
+        _require_here(path)
     options, place = store_options(store, **given), absolute(path_of("out", out))
+    for path in options.commitlog:
+        _require_here(path)
     with as_owner_of(place):
         home = settle(options, place, say=partial(announce, engine))
         for warning in read_again(lambda: find_ends_early(options)):
@@ -168,6 +174,12 @@ def follow(
                 raise
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _require_here(path: str) -> None:
+    if is_url(path):
+        what, hint = "a log that grows is followed on the broker's own disk", "rebuild reads and writes a URL, once"
+        raise ReadOnlyFileError(what, path=path, hint=hint)
 
 
 def _require_alone(home: FollowHome) -> None:

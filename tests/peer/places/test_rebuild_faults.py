@@ -138,22 +138,87 @@ def each_fails_once(rebuilt: Rebuilt, fault: str, home: str) -> None:
 @pytest.mark.filterwarnings("default:scratch could not be removed:UserWarning")  # as it is said; it is looked for
 @pytest.mark.parametrize("fault", FAULTS)
 def test_all_requests_fail_from_one_on(rebuilt: Rebuilt, fault: str) -> None:
+    all_fail(rebuilt, fault, f"{fault}/all")
+
+
+@pytest.mark.filterwarnings("default:scratch could not be removed:UserWarning")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_all_requests_of_other_work_fail_from_one_on(
+    other: Rebuilt, fault: str, request: pytest.FixtureRequest
+) -> None:
+    all_fail(other, fault, request.node.name)
+
+
+def all_fail(rebuilt: Rebuilt, fault: str, home: str) -> None:
     """What is there then and is not complete has a scratch beside it, by which readers know."""
-    _, proxy = rebuilt.said(f"{fault}/all/none")
+    _, proxy = rebuilt.said(f"{home}/none")
     number = proxy.requests.total()
-    firsts = [1, number // 3, *(number - back for back in (25, 16, 15, 13, 12, 11, 10, 9))]
+    firsts = sorted({max(n, 1) for n in (1, number // 3, *(number - back for back in (25, 16, 15, 13, 12, 11, 10, 9)))})
 
     def on(n: int) -> str | None:
-        return rebuilt.said(f"{fault}/all/{n}", fault, range(n, ALL))[0]
+        return rebuilt.said(f"{home}/{n}", fault, range(n, ALL))[0]
 
     firsts = firsts if NIGHTLY else firsts[FAULTS.index(fault) % 3 :: 3]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers = list(threads.map(on, firsts))
     for n, said in zip(firsts, answers, strict=True):
-        files, scratch = rebuilt.left(f"{fault}/all/{n}")
+        files, scratch = rebuilt.left(f"{home}/{n}")
         if said is None or (MANIFEST in files and not is_finding(said)):
             assert is_complete(files, rebuilt.expected), (n, said)
         assert MANIFEST in files or scratch or not files, (n, said)
+
+
+STORES = ("broker-a", "broker-b")
+
+
+@pytest.fixture(scope="module")
+def several(s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Rebuilt:
+    """Stores, each of which has its own result."""
+    root = tmp_path_factory.mktemp("stores")
+    for name in STORES:
+        writer = LogWriter(root / "there" / name / "commitlog", mapped_file_size=4096)
+        for n in range(8):
+            writer.write(LogMessage(keys=f"{name}{n}", body=bytes(300)))
+    rebuild([root / "there" / name for name in STORES], root / "here", **GIVEN)
+
+    def make(url: str, out: str, **given: Any) -> RebuildReport:
+        return rebuild([f"{url}/{name}" for name in STORES], out, **GIVEN, **given)
+
+    return Rebuilt(s3, s3.upload(root / "there", "stores"), files_below(root / "here"), make)
+
+
+@pytest.mark.filterwarnings("default:scratch could not be removed:UserWarning")
+@pytest.mark.parametrize("on", [False, True], ids=["once", "all from there on"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_of_several_stores_each_has_its_result_or_nothing(several: Rebuilt, fault: str, on: bool) -> None:
+    home = f"{fault}/several/{on}"
+    _, proxy = several.said(f"{home}/none")
+    numbers = range(1 + FAULTS.index(fault), proxy.requests.total() + 1, STEP * (2 if on else 1))
+
+    def made(n: int) -> RebuildReport | None:
+        with FaultProxy(several.server.port, fault, range(n, ALL) if on else [n]) as proxy:
+            try:
+                options = options_at(several.server, proxy.url)
+                return several.make(several.url, f"s3://{BUCKET}/{home}/{n}", storage_options=options)
+            except (MQIndexError, OSError) as error:
+                clear(error)
+                return None
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        reports = dict(zip(numbers, threads.map(made, numbers), strict=True))
+    for n, report in reports.items():
+        for name in STORES:
+            files, scratch = several.left(f"{home}/{n}/{name}")
+            expected = {
+                one.removeprefix(f"{name}/"): data for one, data in several.expected.items() if one.startswith(name)
+            }
+            said = report is None or [one for one in report.stores[name].findings if one.severity == "error"]
+            if is_complete(files, expected):
+                assert on or not scratch, (n, name)
+            elif on:
+                assert said and (scratch or not files), (n, name)
+            else:
+                assert said and not scratch and (not files or MANIFEST in files), (n, name)
 
 
 def test_a_server_that_asks_to_slow_down_is_waited_for(rebuilt: Rebuilt) -> None:
