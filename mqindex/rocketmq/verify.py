@@ -11,8 +11,9 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
-from mqindex.files.paths import one_look
+from mqindex.files.paths import join, one_look
 from mqindex.files.places.place import Place
+from mqindex.files.results.finished import require_finished_at
 from mqindex.report import Finding, Report
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
@@ -120,7 +121,7 @@ def examine(
 
 
 def _examine(engine: Engine, options: StoreOptions, cache: ZoneCache, *, deep: bool, count: bool) -> Examined:
-    found = run_one(engine, survey_in_place, options, "look at the files")
+    found = run_one(engine, _look, options, "look at the files")
     report = start_report(Report(options.root), found)
     report.files = len(found.index_files)
     if found.log_gone is not None:
@@ -140,6 +141,12 @@ def _examine(engine: Engine, options: StoreOptions, cache: ZoneCache, *, deep: b
     report.messages = diagnosis.queues.messages
     report.bytes = diagnosis.index.survey.log_bytes
     return Examined(engine, report, found, diagnosis, every)
+
+
+def _look(options: StoreOptions) -> Survey:
+    found = survey_in_place(options)
+    require_finished_at(join(options.root, "index"))
+    return found
 
 
 def findings_of(engine: Engine, diagnosis: StoreDiagnosis) -> list[Finding]:

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import random
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from mqindex.files import disk
 from mqindex.files.places import remote_file
 from mqindex.files.places.place import place_of
 from mqindex.files.results import delivery, elsewhere
-from mqindex.rocketmq import CommitLog, IndexFile, IndexService, rebuild
+from mqindex.rocketmq import CommitLog, IndexFile, IndexService, optimize, rebuild, verify
 from mqindex.rocketmq.log import frame_windows
 from tests.support.elsewhere import WAYS, MemoryStorage, Ways, memory
 from tests.support.golden import STORE_CASES, case
@@ -193,6 +194,70 @@ def test_a_list_without_its_files_is_refused(tmp_path: Path) -> None:
     WAYS.put(f"{out}/{MANIFEST}", b"{}")
     with pytest.raises(FileStateError, match="its list of files cannot be read"):
         IndexService.open(f"{out}/index")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "cannot be read"),
+        (b"[]", "cannot be read"),
+        (b"[" * 100_000, "cannot be read"),
+        (b'{"schema": "mqindex.result/1", "files": [{"name": 1}]}', "cannot be read"),
+        (
+            b'{"schema": "mqindex.result/9", "files": 7}',
+            "expected mqindex.result/1, got mqindex.result/9; read it with",
+        ),
+    ],
+)
+def test_a_list_that_says_nothing_is_refused(text: bytes, said: str, tmp_path: Path) -> None:
+    out = "memory://results/one"
+    rebuild(case("basic-493").unpack(tmp_path), out)
+    WAYS.put(f"{out}/{MANIFEST}", text)
+    with pytest.raises(FileStateError, match=re.escape(said)):
+        IndexService.open(f"{out}/index")
+
+
+@pytest.mark.parametrize("what", ["another's list", "no list"])
+def test_what_is_made_of_a_result_or_said_of_it_asks_for_its_list(what: str, tmp_path: Path) -> None:
+    """A part of an index was optimized as if it were the whole."""
+    one, other = "memory://results/one", "memory://results/other"
+    rebuild(case("basic-493").unpack(tmp_path / "a"), one)
+    rebuild(case("rolls-493").unpack(tmp_path / "b"), other)
+    if what == "no list":
+        WAYS.store.delete(f"results/one/{MANIFEST}")
+        WAYS.put(f"{one}/_mqindex-0123456789ab/owner", b"mqindex\n[]")
+    else:
+        WAYS.put(f"{one}/{MANIFEST}", WAYS.files(other)[MANIFEST])
+    said = "its run has not finished" if what == "no list" else "a file is not as its rebuild left it"
+    for ask in (
+        lambda: IndexService.open(f"{one}/index"),
+        lambda: optimize(one, tmp_path / "new"),
+        lambda: verify(one),
+    ):
+        with pytest.raises(FileStateError, match=said):
+            ask()
+
+
+def test_nothing_is_put_below_a_file(tmp_path: Path) -> None:
+    """Whoever looks there finds the file."""
+    WAYS.put("memory://results/one", b"mine")
+    with pytest.raises(OutputExistsError, match="choose another place"):
+        rebuild(case("basic-493").unpack(tmp_path), "memory://results/one")
+    assert not WAYS.files("memory://results/one")
+
+
+@pytest.mark.parametrize("url", ["memory://results/one?sig=SECRET", "memory://results/one#SECRET"])
+def test_what_follows_a_name_is_refused_and_not_shown(url: str, tmp_path: Path) -> None:
+    """It was left out without a word: the result was elsewhere."""
+    with pytest.raises(ValueError, match=r"memory://results/one: expected a name without . and #") as refused:
+        rebuild(case("basic-493").unpack(tmp_path), url)
+    assert "SECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["s3://", "s3:///logs", "gs://"])
+def test_a_url_without_a_bucket_is_told(url: str) -> None:
+    with pytest.raises(ValueError, match=f"^{url}: expected the name of a bucket or a host"):
+        place_of(url)
 
 
 def test_a_failed_run_leaves_nothing_half_visible(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from mqindex.errors import FileStateError, ReadOnlyFileError, path_of
 if TYPE_CHECKING:
     from mqindex.files.places.storage import Stat, Storage
 
-_URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
+_URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)([?#].*)?", re.IGNORECASE | re.DOTALL)
 _OBJECTS, _HDFS = "mqindex.files.places.object_storage:ObjectStorage", "mqindex.files.places.hdfs_storage:HdfsStorage"
 STORAGES: Final = {
     **dict.fromkeys(("s3", "s3a", "s3n", "gs", "az", "azure", "abfs", "abfss", "http", "https"), _OBJECTS),
@@ -212,6 +212,11 @@ def place_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | 
     if kind is None:
         known = ", ".join(sorted(STORAGES))
         raise ValueError(f"{scheme}://{authority}{path}: expected a URL of {known}, got {scheme}://")
+    if not authority and kind != _HDFS:
+        raise ValueError(f"{scheme}://{path}: expected the name of a bucket or a host after {scheme}://")
+    if query and scheme not in ("http", "https"):  # it may be a secret
+        said = f"{scheme}://{authority}{path}: expected a name without ? and #, got one, and more after it"
+        raise ValueError(f"{said}; what gives access is among storage_options")
     module, _, name = kind.partition(":")
     text = f"{scheme}://{authority}{path}"
     storage = getattr(importlib.import_module(module), name)(scheme, authority, query, dict(storage_options or {}))

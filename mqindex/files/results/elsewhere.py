@@ -18,7 +18,7 @@ from mqindex._native.crc import crc32c
 from mqindex.errors import FileStateError, MQIndexError, OutputExistsError
 from mqindex.files.few_threads import of_each
 from mqindex.files.places.place import Place
-from mqindex.files.places.storage import errors_of
+from mqindex.files.places.storage import Stat, errors_of
 from mqindex.files.results.delivery import AT_ONCE, BLOCK, FILE, checksum, deliver, inside, told_by
 from mqindex.files.results.finished import MANIFEST, SCHEMA, SCRATCH
 from mqindex.files.results.staging import say_left
@@ -101,7 +101,7 @@ def _made_by(scratch: Place) -> list[str]:
         return []
     try:
         names = [str(one) for one in json.loads(said.removeprefix(_OWNED))]
-    except (ValueError, TypeError):  # not said yet
+    except (ValueError, TypeError, RecursionError):  # not said yet
         return []
     return [name for name in names if {"", ".", ".."}.isdisjoint(name.split("/"))]
 
@@ -157,7 +157,7 @@ def require_new(out: Place, *, overwrite: bool) -> None:
     try:
         names = out.entries()
     except FileNotFoundError:
-        return
+        names = _object_at(out)
     except NotADirectoryError:
         names = {"": out.stat()}
     if not names or (overwrite and out.storage.renames):
@@ -170,6 +170,14 @@ def require_new(out: Place, *, overwrite: bool) -> None:
             return
     what, hint = "the output exists and is not empty", "choose another place"
     raise OutputExistsError(what, path=out, hint=hint)
+
+
+def _object_at(out: Place) -> dict[str, Stat]:
+    """A file by this very name: nobody would look below it."""
+    with contextlib.suppress(FileNotFoundError):
+        if not (found := out.stat()).directory:
+            return {"": found}
+    return {}
 
 
 def publish(

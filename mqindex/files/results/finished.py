@@ -28,14 +28,8 @@ def require_finished(directory: Place, listed: Mapping[str, Stat]) -> dict[str, 
         if any(name.startswith(SCRATCH) for name in names):
             raise FileStateError("its run has not finished", path=root, expected=MANIFEST, hint="run it again")
         return {}
-    import json
-
-    manifest, own = root / MANIFEST, "" if root is directory else directory.name
-    try:
-        said: dict[str, Any] = json.loads(bytes(manifest.read(0, names[MANIFEST].size)))
-        sizes = {str(one["name"]): int(one["size"]) for one in said["files"]} if said["schema"] == SCHEMA else {}
-    except (ValueError, KeyError, TypeError):
-        raise FileStateError("its list of files cannot be read", path=manifest, hint="rebuild it") from None
+    own = "" if root is directory else directory.name
+    said, sizes = _listed_by(root / MANIFEST, names[MANIFEST].size)
     for name, size in sizes.items():
         home, _, last = name.rpartition("/")
         got = listed[last].size if last in listed else None
@@ -45,6 +39,38 @@ def require_finished(directory: Place, listed: Mapping[str, Stat]) -> dict[str, 
                 got="none" if got is None else f"{got} bytes", hint="rebuild it",
             )  # fmt: skip
     return said
+
+
+def require_finished_at(directory: str) -> None:
+    """The same of a directory that may not be there; what is on this machine appeared as a whole."""
+    if isinstance(directory, Place):
+        try:
+            listed = directory.entries()
+        except FileNotFoundError:
+            listed = {}
+        require_finished(directory, listed)
+
+
+def _listed_by(manifest: Place, size: int) -> tuple[dict[str, Any], dict[str, int]]:
+    """What a list of files says, and the size of each."""
+    import json
+
+    try:
+        said: dict[str, Any] = json.loads(bytes(manifest.read(0, size)) if size else b"")
+        schema, files = str(said["schema"]), said["files"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _unreadable(manifest) from None
+    if schema != SCHEMA:
+        what, hint = "its list of files is of another version", "read it with the version that wrote it"
+        raise FileStateError(what, path=manifest, expected=SCHEMA, got=f"{schema:.40}", hint=hint)
+    try:
+        return said, {str(one["name"]): int(one["size"]) for one in files}
+    except (ValueError, KeyError, TypeError):
+        raise _unreadable(manifest) from None
+
+
+def _unreadable(manifest: Place) -> FileStateError:
+    return FileStateError("its list of files cannot be read", path=manifest, hint="rebuild it")
 
 
 def _above(directory: Place) -> tuple[Place, Mapping[str, Stat]]:
