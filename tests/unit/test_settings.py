@@ -32,8 +32,8 @@ def another(setting: Setting[Any]) -> tuple[str, Any]:
 def test_a_setting_is_given_known_or_the_default(setting: Setting[Any], tmp_path: Path) -> None:
     text, value = another(setting)
     conf, other = tmp_path / "broker.conf", tmp_path / "other.conf"
-    conf.write_text(f"brokerName=a\n{setting.name}={text}\n")
-    other.write_text("brokerName=a\n")
+    conf.write_text(f"namesrvAddr=a\n{setting.name}={text}\n")
+    other.write_text("namesrvAddr=a\n")
     whole, part = store_options("/s", config=conf, broker_version="5.5.1"), store_options("/s")
     default = setting.parsed(setting.default)
     assert (whole.given(setting), whole.known(setting), whole.value(setting)) == (value, value, value)
