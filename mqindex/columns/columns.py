@@ -306,8 +306,8 @@ class Columns(Mapping[str, Any]):
         self.num_rows = num_rows
 
     @classmethod
-    def of_length(cls, columns: dict[str, Column], num_rows: int) -> Self:
-        """Internal: columns of which the caller knows that each has `num_rows` rows."""
+    def _of_length(cls, columns: dict[str, Column], num_rows: int) -> Self:
+        """Columns of which the caller knows that each has `num_rows` rows."""
         made = cls.__new__(cls)
         made._columns, made.num_rows = columns, num_rows
         return made
@@ -323,7 +323,7 @@ class Columns(Mapping[str, Any]):
 
     def select(self, names: Iterable[str]) -> Columns:
         """Some of the columns, in this order."""
-        return Columns.of_length({name: self._columns[name] for name in names}, self.num_rows)
+        return Columns._of_length({name: self._columns[name] for name in names}, self.num_rows)
 
     def take(self, rows: npt.ArrayLike) -> Columns:
         """Some of the rows, copied.
@@ -342,7 +342,7 @@ class Columns(Mapping[str, Any]):
             name: column[numbers] if isinstance(column, np.ndarray) else column.take(numbers)
             for name, column in self._columns.items()
         }
-        return Columns.of_length(made, len(numbers))
+        return Columns._of_length(made, len(numbers))
 
     @staticmethod
     def concat(parts: Sequence[Columns]) -> Columns:
@@ -353,7 +353,7 @@ class Columns(Mapping[str, Any]):
         for name, first in parts[0]._columns.items():
             columns: Any = [part._columns[name] for part in parts]
             made[name] = np.concatenate(columns) if isinstance(first, np.ndarray) else type(first).concat(columns)
-        return Columns.of_length(made, sum(part.num_rows for part in parts))
+        return Columns._of_length(made, sum(part.num_rows for part in parts))
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table`; needs pyarrow."""

@@ -114,7 +114,7 @@ def examine(
     given: PartitionArguments,
     count: bool = False,
 ) -> Examined:
-    """Internal: all of `verify`; `count`: what the logs consist of too, for a health report."""
+    """All of `verify`; `count`: what the logs consist of too, for a health report."""
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = partition_options(**given)

@@ -78,10 +78,10 @@ def _optimized(task: FileTask) -> MadeFile:
         raise GeometryError(
             "an index file has another length", path=task.path, expected=wanted, got=length, hint=_REPAIR
         )
-    with IndexFile.open_known(task.path, task.own) as source:
+    with IndexFile._open_known(task.path, task.own) as source:
         _require_sound(source)
         entries = next_entry(source) - 1
-        if task.skip and source.order().entries == entries:
+        if task.skip and source._order().entries == entries:
             return _as_it_is(source, task, entries)
         if entries >= task.geometry[1]:
             raise IndexFullError(
@@ -89,7 +89,7 @@ def _optimized(task: FileTask) -> MadeFile:
                 expected=f"{plural(task.geometry[1] - 1, 'entry')} or fewer", got=entries,
                 hint=f"pass index_num= (--index-num) of {entries + 1} or more",
             )  # fmt: skip
-        if task.geometry[0] % task.own[0] and source.order().moved:
+        if task.geometry[0] % task.own[0] and source._order().moved:
             raise _order_lost(task)
         path = disk.temporary(task.scratch, "part")
         size = layout.index_file_size(*task.geometry)
@@ -140,8 +140,8 @@ def _with_sidecars(
 def _fill(source: IndexFile, core: IndexCore) -> None:
     """Fill the new file. An error in it was in the source, which was good a moment ago: a broker wrote to it."""
     try:
-        source.sort_into(core)
-        if _errors(core):
+        source._sort_into(core)
+        if _errors(core.check()):
             raise _written(source.path)
     finally:
         core.close()
@@ -152,7 +152,7 @@ _REPAIR = "repair the store first (mqindex repair)"
 
 def _require_sound(source: IndexFile) -> None:
     before = source.header
-    faults = _errors(source)
+    faults = _errors(source._check())
     if not faults:
         return
     if source.header != before:
@@ -164,9 +164,9 @@ def _require_sound(source: IndexFile) -> None:
     )  # fmt: skip
 
 
-def _errors(file: IndexFile | IndexCore) -> list[tuple[str, int, int, int, int]]:
+def _errors(faults: list[tuple[str, int, int, int, int]]) -> list[tuple[str, int, int, int, int]]:
     """What makes look-ups wrong; the others are kept with the header."""
-    return [fault for fault in file.check() if catalogue.INDEX_FAULTS[fault[0]].severity == "error"]
+    return [fault for fault in faults if catalogue.INDEX_FAULTS[fault[0]].severity == "error"]
 
 
 def _written(path: str) -> FileStateError:

@@ -138,7 +138,7 @@ def repair_store(
     engine: Engine | None = None,
     look_again: bool = True,
 ) -> RepairReport:
-    """Internal: `repair`, by options that are known; `look_again` False: its findings are those before it."""
+    """`repair`, by options that are known; `look_again` False: its findings are those before it."""
     started = time.perf_counter()
     unseen = chosen_engine(engine)
     engine = require_seen(unseen, stores.directories_of(options.root, options.commitlog))

@@ -108,7 +108,7 @@ def examine(
     count: bool = False,
     cache: Cache = False,
 ) -> Examined:
-    """Internal: all of `verify`; `count`: topics, keys and shapes of index files too, for a health report."""
+    """All of `verify`; `count`: topics, keys and shapes of index files too, for a health report."""
     started = time.perf_counter()
     engine = chosen_engine(engine)
     options = store_options(store, **given)
@@ -150,7 +150,7 @@ def _look(options: StoreOptions) -> Survey:
 
 
 def findings_of(engine: Engine, diagnosis: StoreDiagnosis) -> list[Finding]:
-    """Internal: all that is said of a store, the same by `verify` and by `repair`."""
+    """All that is said of a store, the same by `verify` and by `repair`."""
     sides = run_one(engine, check_sides, _sides(diagnosis), "check side files")
     sides += _sidecar_findings(engine, diagnosis.index.survey)
     unknown = [one.finding() for one in wanted_settings(engine, diagnosis.index, diagnosis.queues)]

@@ -136,7 +136,7 @@ def build_index(
     run_one(asked, _begin, (place, overwrite), "check the place")
     with scratch_for(asked, place) as (seeing, scratch):
         sort = looking(seeing, _sorter(scratch, with_seq="seq" in entries.columns))
-        runs = [run for runs in engine.map_partitions(entries, sort, name="sort the entries") for run in runs]
+        runs = [run for runs in engine._map_partitions(entries, sort, name="sort the entries") for run in runs]
         parts = assign_sorted(runs, out=scratch, hash_slot_num=hash_slot_num, index_num=index_num)
         run_one(seeing, _check_room, (scratch, _needed(parts)), "check the free space")
         built = seeing.map(

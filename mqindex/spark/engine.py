@@ -88,14 +88,14 @@ class SparkEngine:
         show(total)
         return [result for i in range(len(ranges)) for result in answers[i]]
 
-    def looks(self) -> int:
-        """Internal: how many tasks reach every worker; 0: all of them are on this machine."""
+    def _looks(self) -> int:
+        """How many tasks reach every worker; 0: all of them are on this machine."""
         return 0 if is_local(self.spark) else TASKS_PER_CORE * ensure_session(self.spark).parallelism
 
-    def map_partitions(
+    def _map_partitions(
         self, frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Result], *, name: str
     ) -> list[Result]:
-        """Internal: `function(number, record batches)` of each partition of a DataFrame, in order; fails as `map`."""
+        """`function(number, record batches)` of each partition of a DataFrame, in order; fails as `map`."""
         ensure_session(self.spark)
         parcels = Parcels()
         task = _partition_task(function, parcels)

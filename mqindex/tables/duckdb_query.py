@@ -78,7 +78,7 @@ class _Scanner(TableScanner):
 class _WithTimesOfDuckDB(TableDataset):
     """A table as DuckDB reads it."""
 
-    scanner_class = _Scanner
+    _scanner_class = _Scanner
 
     @classmethod
     def of(cls, table: TableDataset) -> _WithTimesOfDuckDB:

@@ -157,11 +157,11 @@ def _batches(path: str, kind: str, options: Options, columns: Sequence[str], bou
     check_crc = options.get("check_crc", True)
     for of, files in _segments(path, kind, bounds):
         try:
-            segment = kafka.LogSegment.of_files(files)
+            segment = kafka.LogSegment._of_files(files)
         except FileNotFoundError:  # deleted meanwhile
             continue
         with segment:
-            for rows in segment.batch_arrays(check_crc=check_crc):
+            for rows in segment._batch_arrays(check_crc=check_crc):
                 yield _rows(of, files.base_offset, _with_times(rows), len(rows))
             tell(fault.words(segment.path) for fault in segment.damage)
 

@@ -25,7 +25,7 @@ def lazy_frame(dataset: TableDataset) -> Any:
         compared = set() if predicate is None else set(predicate.meta.root_names())
         read = [name for name in dataset.schema.names if name in compared.union(names)] or dataset.schema.names[:1]
         bounds = {} if predicate is None else hints_of(tree_of(predicate))
-        with closing(dataset.batches(read, bounds)) as batches:  # type: ignore[type-var]
+        with closing(dataset._batches(read, bounds)) as batches:  # type: ignore[type-var]
             for batch in batches:
                 frame = polars.from_arrow(batch)
                 if rows is not None:  # of the table, before the filter

@@ -214,7 +214,7 @@ def _consumer_offsets(
         directory = join(opened.root, "config")
     else:
         directory = parent_of(absolute(path))
-    offsets = ConsumerOffsets.read(directory, lambda topic, queue_id: 0)
+    offsets = ConsumerOffsets._read(directory, lambda topic, queue_id: 0)
     rows = [(name.partition("@"), queue_id, at) for name in offsets for queue_id, at in sorted(offsets[name].items())]
     yield Columns({
         "queue_offset": np.array([at for _, _, at in rows], np.int64),

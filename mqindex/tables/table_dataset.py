@@ -33,8 +33,8 @@ class TableDataset(ds.UnionDataset):  # type: ignore[misc]
     schema : pyarrow.Schema. The first column is the one that costs least: engines read it to count rows.
     """
 
-    scanner_class = TableScanner
-    """Internal: what `scanner` makes."""
+    _scanner_class = TableScanner
+    """What `scanner` makes."""
 
     def __init__(self, path: str | os.PathLike[str], table: str, options: Mapping[str, Any], opened: Table) -> None:
         schema = pa.table(opened.empty).schema
@@ -67,9 +67,9 @@ class TableDataset(ds.UnionDataset):  # type: ignore[misc]
         none = self._schema.empty_table().select(names)
 
         def read() -> Iterator[pa.RecordBatch]:
-            return self.batches(names, {} if wanted is None else hints_of(tree_of(wanted)))
+            return self._batches(names, {} if wanted is None else hints_of(tree_of(wanted)))
 
-        return self.scanner_class(self._schema, read, none, columns, wanted, batch_size)
+        return self._scanner_class(self._schema, read, none, columns, wanted, batch_size)
 
     def get_fragments(self, filter: Any = None) -> Iterator[Any]:
         """One, which may have rows that pass: the whole table."""
@@ -113,8 +113,8 @@ class TableDataset(ds.UnionDataset):  # type: ignore[misc]
 
         return lazy_frame(self)
 
-    def batches(self, names: Sequence[str], bounds: Bounds | None) -> Iterator[pa.RecordBatch]:
-        """Internal: the rows that the bounds do not exclude, and maybe more; None: there are none."""
+    def _batches(self, names: Sequence[str], bounds: Bounds | None) -> Iterator[pa.RecordBatch]:
+        """The rows that the bounds do not exclude, and maybe more; None: there are none."""
         schema = pa.schema([self._schema.field(name) for name in names])
         if bounds is None:
             return

@@ -236,7 +236,6 @@ SIGNATURES = {
     "mqindex.rocketmq.ConsumeQueue.select": "tags, start=None, stop=None",
     "mqindex.rocketmq.ConsumeQueue.get_offset_in_queue_by_time": "ms, commit_log, *, boundary=None",
     "mqindex.rocketmq.ConsumeQueue.put_message_position_info": "phy_offset, size, tags_code, queue_offset",
-    "mqindex.rocketmq.ConsumeQueue.put_units": "units",
     "mqindex.rocketmq.ConsumeQueue.correct_min_offset": "min_phy_offset",
     "mqindex.rocketmq.ConsumeQueue.truncate_dirty_logic_files": "phy_offset",
     "mqindex.rocketmq.ConsumeQueue.flush": "",

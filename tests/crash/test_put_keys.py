@@ -59,12 +59,12 @@ def test_killed_inside_put_keys_every_counted_entry_is_whole(
             assert stored - BLOCK <= ended <= stored + 1
             assert (header.end_timestamp == TIMES[ended - 1]) or stored == ended
             assert 0 <= header.hash_slot_count <= np.count_nonzero(index.slots())
-            assert {kind for kind, *_ in index.check()} <= {
+            assert {kind for kind, *_ in index._check()} <= {
                 "hash_slot_count", "end_phy_offset", "end_timestamp", "slot_head"}  # fmt: skip
             assert all(len(hits) for hits in index.select_phy_offsets(keys()[: stored - 1 : 1000]))
         with IndexFile.open(path, hash_slot_num=SLOTS, index_num=MANY + 1, writable=True) as index:
             assert index.put_keys(keys()[stored:], PHYS[stored:], TIMES[stored:]) == MANY - stored
-            assert {kind for kind, *_ in index.check()} <= {"hash_slot_count", "prev_index"}
+            assert {kind for kind, *_ in index._check()} <= {"hash_slot_count", "prev_index"}
             assert [len(hits) for hits in index.select_phy_offsets(keys()[::1000])] == [1] * len(keys()[::1000])
     assert cut > 0
     tell_kills("put_keys", cut, entries_lost=0)

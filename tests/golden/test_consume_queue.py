@@ -92,8 +92,8 @@ def test_the_brokers_puts_give_the_brokers_bytes(
                 continue
             queue = table.find_or_create(said["topic"], said["queueId"])
             if many:
-                assert queue.put_units(np.array(rows, UNIT)) == (len(rows), 0, 0)
-                assert queue.put_units(np.array(rows, UNIT)) == (0, len(rows), 0)
+                assert queue._put_units(np.array(rows, UNIT)) == (len(rows), 0, 0)
+                assert queue._put_units(np.array(rows, UNIT)) == (0, len(rows), 0)
             else:
                 assert all(queue.put_message_position_info(row[0], row[4], row[2], row[1]) for row in rows)
                 assert not any(queue.put_message_position_info(row[0], row[4], row[2], row[1]) for row in rows[-3:])

@@ -136,7 +136,7 @@ def queue_answers(queue: ConsumeQueue, log: CommitLog) -> Answers:
 
 def queues_of(root: str | Path) -> Answers:
     with CommitLog.open(f"{root}/commitlog") as log, ConsumeQueueTable.open(f"{root}/consumequeue") as table:
-        found: Answers = {"all": (list(table.bounds(table.queues())), table.skipped)}
+        found: Answers = {"all": (list(table._bounds(table.queues())), table.skipped)}
         for topic, queue_id in table.queues():
             with ConsumeQueue.open(f"{root}/consumequeue/{topic}/{queue_id}") as queue:
                 found[f"{topic} {queue_id}"] = queue_answers(queue, log)
@@ -159,7 +159,7 @@ def others_of(root: Path, at: str | Path) -> Answers:
     for path in sorted(root.glob("consumequeue_ext/*/*")):
         with ConsumeQueueExt.open(f"{at}/{path.relative_to(root)}") as ext:
             units = joined(iter([ext.units()]))
-            found[str(path)] = units, [ext.get(at) for at in units["address"]], ext.tags_codes(units["address"])
+            found[str(path)] = units, [ext.get(at) for at in units["address"]], ext._tags_codes(units["address"])
     return found
 
 

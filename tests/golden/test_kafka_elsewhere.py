@@ -288,7 +288,7 @@ def test_a_segment_that_is_replaced_while_it_is_read_is_an_error(
     url = memory.upload(tmp_path)
     log = f"{url}/topic-0/{0:020d}.log"
     with LogSegment.open(log) as segment:
-        parts = segment.batch_arrays()
+        parts = segment._batch_arrays()
         next(parts)
         memory.put(log, bytes(segment.size))
         with pytest.raises(FileStateError):

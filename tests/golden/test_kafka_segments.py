@@ -57,7 +57,7 @@ def test_batches_are_the_brokers(name: str, tmp_path: Path) -> None:
     fields = case.truth["batch_fields"]
     for segment, path in segments(case, case.closed(tmp_path)):
         with LogSegment.open(path) as opened:
-            found = [row for rows in opened.batch_arrays(check_crc=True) for row in as_told(rows)]
+            found = [row for rows in opened._batch_arrays(check_crc=True) for row in as_told(rows)]
             assert opened.damage == []
         assert len(found) == len(segment["batches"])
         for got, said in zip(found, segment["batches"], strict=True):

@@ -29,7 +29,7 @@ def answers(root: Path, chosen: StoreCase, **times: int) -> list[Any]:
     slots, entries = chosen.geometry
     with IndexService.open(root / "index", hash_slot_num=slots, index_num=entries) as service:
         hashes = sorted({int(one) for file in service.files for one in file.entries()["key_hash"]})
-        return [file.select_hashes(_array(hashes), 64, **times)[0].tolist() for file in service.files]
+        return [file._select_hashes(_array(hashes), 64, **times)[0].tolist() for file in service.files]
 
 
 def _array(hashes: list[int]) -> Any:
@@ -89,7 +89,7 @@ def test_the_last_file_is_gone_on_with(golden_store: GoldenStore) -> None:
             report = verify(root, deep=deep)
             assert report.ok, report.findings
     with IndexFile.open(index_paths(root)[-1], hash_slot_num=slots, index_num=entries) as last:
-        assert last.order().entries < last.header.index_count - 1
+        assert last._order().entries < last.header.index_count - 1
     optimize(root, root, overwrite=True)
     assert verify(root, deep=True).ok
 
@@ -188,7 +188,7 @@ def test_a_missing_entry_is_found(golden_store: GoldenStore) -> None:
         run["key_hash"], run["phy_offset"] = columns["key_hash"][keep], columns["phy_offset"][keep]
         run["store_timestamp"] = header.begin_timestamp + 1000 * columns["time_diff"][keep].astype(np.int64)
         run["store_timestamp"][0], run["store_timestamp"][-1] = header.begin_timestamp, header.end_timestamp
-        fresh.put_run(run)
+        fresh._put_run(run)
     optimize(root, root, overwrite=True)
     report = verify(root, deep=True)
     assert not report.ok

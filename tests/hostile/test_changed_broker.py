@@ -419,7 +419,7 @@ def test_a_file_that_cannot_be_asked_again_is_not_taken_for_damaged(
 
     def asked(self: tags_survey.IndexedTags, *given: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(tags_survey.IndexFile, "open_known", fails)
+            patch.setattr(tags_survey.IndexFile, "_open_known", fails)
             return again(self, *given)
 
     monkeypatch.setattr(tags_survey.IndexedTags, "again", asked)

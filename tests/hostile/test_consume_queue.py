@@ -32,7 +32,7 @@ def directory(tmp_path: Path) -> Path:
     phys = writer.write(*(LogMessage(store_timestamp=1000 * n, queue_offset=n) for n in range(COUNT)))
     with ConsumeQueue.open(tmp_path / "T" / "0", file_size=FILE_SIZE, writable=True) as queue:
         rows = zip(phys, (size for _, size in writer.frames), strict=True)
-        queue.put_units(np.array([(phy, n, n, 0, size, 0) for n, (phy, size) in enumerate(rows)], UNIT))
+        queue._put_units(np.array([(phy, n, n, 0, size, 0) for n, (phy, size) in enumerate(rows)], UNIT))
     return tmp_path / "T" / "0"
 
 
@@ -68,7 +68,7 @@ def put_after(directory: Path) -> None:
     with contextlib.suppress(MQIndexError), ConsumeQueue.open(directory, writable=True) as queue:
         if phy_offset > 2**60 or end > 2**50:
             return
-        assert queue.put_units(np.array([(phy_offset, end, 0, 0, 100, 0)], UNIT)).written == 1
+        assert queue._put_units(np.array([(phy_offset, end, 0, 0, 100, 0)], UNIT)).written == 1
         with ConsumeQueue.open(directory) as reader:
             assert reader.units()["phy_offset"].tolist() == [*known, phy_offset]
 
@@ -124,7 +124,7 @@ def test_garbage_of_any_kind(directory: Path, rng: random.Random) -> None:
                 path.write_bytes(bytes(rng.randrange(2 * FILE_SIZE)))
         ask_everything(directory)
         with contextlib.suppress(MQIndexError), ConsumeQueue.open(directory, writable=True) as queue:
-            queue.put_units(np.array([(2**40, rng.randrange(50), 0, 0, 100, 0)], UNIT))
+            queue._put_units(np.array([(2**40, rng.randrange(50), 0, 0, 100, 0)], UNIT))
             queue.truncate_dirty_logic_files(rng.randrange(2**41))
 
 

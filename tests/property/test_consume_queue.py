@@ -59,8 +59,8 @@ def test_a_message_before_the_cut_of_an_empty_queue_is_put_no_more(tmp_path: Pat
     """`ConsumeQueue.truncateDirtyLogicFiles` sets maxPhysicOffset before it looks for files (4.9.3)."""
     with ConsumeQueue.open(tmp_path, file_size=20, writable=True) as queue:
         queue.truncate_dirty_logic_files(1)
-        assert queue.put_units(np.array([(0, 0, 0, 0, 1, 0)], UNIT)) == (0, 1, 0)
-        assert queue.put_units(np.array([(1, 0, 0, 0, 1, 0)], UNIT)) == (1, 0, 0)
+        assert queue._put_units(np.array([(0, 0, 0, 0, 1, 0)], UNIT)) == (0, 1, 0)
+        assert queue._put_units(np.array([(1, 0, 0, 0, 1, 0)], UNIT)) == (1, 0, 0)
 
 
 @given(histories(), st.data())
@@ -75,7 +75,7 @@ def test_a_queue_does_what_its_twin_does(
             rows = argument[0] if kind == "put" else argument
             fates = [other.put(row[0], row[4], row[2], row[1]) for row in rows]
             counts = [fates.count(fate) for fate in ("repeated", "misplaced")]
-            assert queue.put_units(np.array(rows, UNIT)) == (len(rows) - counts[0], *counts)
+            assert queue._put_units(np.array(rows, UNIT)) == (len(rows) - counts[0], *counts)
         elif kind == "cut":
             other.truncate(argument[0])
             queue.truncate_dirty_logic_files(argument[0])

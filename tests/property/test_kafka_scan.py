@@ -42,7 +42,7 @@ def everything(directory: Path, topic: str, partition: int) -> tuple[list[Row], 
     found, damage = [], []
     for files in list_segments(directory).segments:
         if Path(files.log).stat().st_size:
-            with LogSegment.of_files(files) as segment:
+            with LogSegment._of_files(files) as segment:
                 place = {"topic": topic, "partition": partition, "segment": files.base_offset}
                 found += [{**row, **place} for row in rows_of(segment.records())]
                 damage += [ScanDamage(files.log, fault) for fault in segment.damage]

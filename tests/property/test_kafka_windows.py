@@ -56,7 +56,7 @@ def answers(path: str | Path) -> list[Any]:
                     found.append(error.what)
                 else:
                     found.append((made.offset_index, made.time_index, made.valid_bytes, made.fault, made.damage))
-            found.append(segment.reaches(0, segment.size, check_crc=check_crc))
+            found.append(segment._reaches(0, segment.size, check_crc=check_crc))
         for offset in range(13):
             found.append(segment.translate_offset(offset))
             for call in (

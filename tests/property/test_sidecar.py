@@ -63,7 +63,7 @@ def require_answers(path: Path, twin: TwinFile, asked: list[tuple[int, int, int]
             assert (index._sidecars is not None) == used
         for most, begin, end in asked:
             expected = [twin.select(name, most, begin, end) for name in names]
-            values, offsets = index.select_hashes(key_hashes(names), most, begin=begin, end=end)
+            values, offsets = index._select_hashes(key_hashes(names), most, begin=begin, end=end)
             assert [values[i:j].tolist() for i, j in pairwise(offsets)] == expected
             for name, hits in zip(names[::7], expected[::7], strict=True):
                 assert index.select_between(name, most, begin, end).tolist() == hits

@@ -37,7 +37,7 @@ def test_of_an_index_file(tmp_path: Path) -> None:
         assert index.put_keys(["k"] * 64, moved(NUMBERS), moved(NUMBERS)) == 64
         assert index.select_phy_offset("k", max_num=100).tolist() == NUMBERS[::-1].tolist()
         hashes = np.zeros(3, np.int32)
-        assert np.array_equal(index.select_hashes(moved(hashes))[1], index.select_hashes(hashes)[1])
+        assert np.array_equal(index._select_hashes(moved(hashes))[1], index._select_hashes(hashes)[1])
 
 
 @pytest.mark.parametrize("kind", [OffsetIndex, TimeIndex])

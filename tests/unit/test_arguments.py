@@ -296,7 +296,7 @@ def test_a_key_is_text(wrong: Any, tmp_path: Path) -> None:
 def test_a_topic_is_text(wrong: Any, tmp_path: Path) -> None:
     sentence = f"^topic: expected str, got {type(wrong).__name__}$"
     with IndexService.open(tmp_path / "index", hash_slot_num=5, index_num=9, writable=True) as service:
-        service.create_index_file()
+        service._create_index_file()
         for call in (
             lambda: service.query_offset(wrong, "a"),
             lambda: service.query_offsets(wrong, ["a"]),

@@ -79,14 +79,14 @@ def test_the_hash_of_tags_is_javas(tags: str, hashed: int) -> None:
 
 
 def test_a_full_file_is_followed_by_the_next(queue: ConsumeQueue) -> None:
-    assert queue.put_units(units(*range(25))) == (25, 0, 0)
+    assert queue._put_units(units(*range(25))) == (25, 0, 0)
     assert names(queue) == [FIRST, f"{200:020d}", f"{400:020d}"]
     assert [(file.start, file.size) for file in queue.files] == [(0, 200), (200, 200), (400, 200)]
     assert Path(queue.directory, names(queue)[2]).read_bytes() == file_of(*((n * 100, 100, 0) for n in range(20, 25)))
 
 
 def test_a_queue_that_begins_later_begins_with_blanks(queue: ConsumeQueue) -> None:
-    assert queue.put_units(units(13, 14)) == (2, 0, 0)
+    assert queue._put_units(units(13, 14)) == (2, 0, 0)
     assert names(queue) == [f"{200:020d}"]
     assert Path(queue.directory, names(queue)[0]).read_bytes() == (
         BLANK * 3 + file_of((1300, 100, 0), (1400, 100, 0))
@@ -96,7 +96,7 @@ def test_a_queue_that_begins_later_begins_with_blanks(queue: ConsumeQueue) -> No
 
 
 def test_blanks_are_no_units_for_a_reader_either(queue: ConsumeQueue) -> None:
-    queue.put_units(units(13, 14))
+    queue._put_units(units(13, 14))
     with ConsumeQueue.open(queue.directory) as reader:
         assert (reader.min_offset_in_queue, reader.max_offset_in_queue, reader.max_phy_offset) == (13, 15, 1500)
         assert reader.units()["phy_offset"].tolist() == [1300, 1400]
@@ -108,7 +108,7 @@ def test_only_blanks_suppress_no_message(queue: ConsumeQueue) -> None:
     queue.close()
     with ConsumeQueue.open(queue.directory, writable=True) as again:
         assert (again.max_phy_offset, again.min_offset_in_queue, again.max_offset_in_queue) == (-1, 5, 5)
-        assert again.put_units(units(5)).written == 1
+        assert again._put_units(units(5)).written == 1
         assert again.units()["phy_offset"].tolist() == [500]
 
 
@@ -116,44 +116,44 @@ def test_only_blanks_suppress_no_message(queue: ConsumeQueue) -> None:
 
 
 def test_what_ends_no_later_is_there_already(queue: ConsumeQueue) -> None:
-    queue.put_units(units(0, 1, 2))
+    queue._put_units(units(0, 1, 2))
     assert not queue.put_message_position_info(100, 200, 7, 3)
     assert queue.put_message_position_info(100, 201, 7, 3)
 
 
 def test_a_queue_offset_before_the_end_is_a_repeated_build_except_0(queue: ConsumeQueue) -> None:
-    queue.put_units(units(0, 1, 2))
+    queue._put_units(units(0, 1, 2))
     assert not queue.put_message_position_info(1000, 100, 0, 2)
     assert queue.put_message_position_info(1000, 100, 0, 0)
     assert queue.units(3)["phy_offset"].tolist() == [1000]
 
 
 def test_a_unit_behind_a_hole_is_written_at_the_end_and_counted(queue: ConsumeQueue) -> None:
-    assert queue.put_units(units(0, 1, 5, 6)) == (4, 0, 2)
+    assert queue._put_units(units(0, 1, 5, 6)) == (4, 0, 2)
     assert queue.units()["phy_offset"].tolist() == [0, 100, 500, 600]
 
 
 def test_holes_are_filled_where_that_is_asked_for(queue: ConsumeQueue) -> None:
-    queue.put_units(units(3), fill_holes=True)
-    assert queue.put_units(units(3, 4, 7, 8, 25), fill_holes=True) == (4, 1, 0)
+    queue._put_units(units(3), fill_holes=True)
+    assert queue._put_units(units(3, 4, 7, 8, 25), fill_holes=True) == (4, 1, 0)
     assert (queue.min_offset_in_queue, queue.max_offset_in_queue) == (3, 26)
     sizes = queue.units(3, 26)["size"].tolist()
     assert [n for n, size in enumerate(sizes, 3) if size != 2**31 - 1] == [3, 4, 7, 8, 25]
-    assert queue.put_units(units(4, 7, 26), fill_holes=True) == (1, 2, 0)
+    assert queue._put_units(units(4, 7, 26), fill_holes=True) == (1, 2, 0)
 
 
 def test_a_hole_larger_than_the_log_allows_is_not_filled(queue: ConsumeQueue) -> None:
-    queue.put_units(units(0), fill_holes=True)
+    queue._put_units(units(0), fill_holes=True)
     far = units(1)
     far["queue_offset"] = 10**9
-    assert queue.put_units(far, fill_holes=True) == (1, 0, 1)
+    assert queue._put_units(far, fill_holes=True) == (1, 0, 1)
     assert queue.max_offset_in_queue == 2
 
 
 @pytest.mark.parametrize("bad", [(-1, 0, 0, 0, 100, 0), (0, 0, 0, 0, 0, 0), (0, 0, 0, 0, -1, 0)])
 def test_what_would_be_no_unit_is_refused(queue: ConsumeQueue, bad: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="phy offsets of 0 or more and sizes above 0"):
-        queue.put_units(np.array([unit(0), bad], UNIT))
+        queue._put_units(np.array([unit(0), bad], UNIT))
     assert names(queue) == []
 
 
@@ -161,7 +161,7 @@ def test_what_would_be_no_unit_is_refused(queue: ConsumeQueue, bad: tuple[int, .
 def test_a_queue_offset_without_a_place_is_refused(queue: ConsumeQueue, queue_offset: int) -> None:
     with pytest.raises(OffsetOverflowError, match="queue_offset"):
         queue.put_message_position_info(0, 100, 0, queue_offset)
-    assert names(queue) == [] and queue.put_units(units(0)).written == 1
+    assert names(queue) == [] and queue._put_units(units(0)).written == 1
 
 
 # ---- the end, as recovery finds it
@@ -174,7 +174,7 @@ def test_bytes_behind_the_end_do_not_come_back(queue: ConsumeQueue) -> None:
     queue.close()
     with ConsumeQueue.open(queue.directory, writable=True) as again:
         assert again.max_offset_in_queue == 1
-        assert again.put_units(units(1)).written == 1
+        assert again._put_units(units(1)).written == 1
     assert path.read_bytes() == file_of((0, 100, 0), (100, 100, 0))
     assert names(queue) == [FIRST]
 
@@ -188,7 +188,7 @@ def test_opening_and_closing_changes_nothing(queue: ConsumeQueue) -> None:
 
 
 def test_only_the_last_three_files_are_looked_through(queue: ConsumeQueue) -> None:
-    queue.put_units(units(*range(45)))
+    queue._put_units(units(*range(45)))
     with Path(queue.directory, FIRST).open("r+b") as file:
         file.write(bytes(40))
     with ConsumeQueue.open(queue.directory) as reader:
@@ -196,7 +196,7 @@ def test_only_the_last_three_files_are_looked_through(queue: ConsumeQueue) -> No
 
 
 def test_a_cut_zeroes_what_it_cuts(queue: ConsumeQueue) -> None:
-    queue.put_units(units(*range(25)))
+    queue._put_units(units(*range(25)))
     queue.truncate_dirty_logic_files(1250)
     assert (queue.max_offset_in_queue, queue.max_phy_offset) == (13, 1300)
     assert names(queue) == [FIRST, f"{200:020d}"]
@@ -204,15 +204,15 @@ def test_a_cut_zeroes_what_it_cuts(queue: ConsumeQueue) -> None:
 
 
 def test_a_cut_of_everything_leaves_an_empty_queue(queue: ConsumeQueue) -> None:
-    queue.put_units(units(*range(25)))
+    queue._put_units(units(*range(25)))
     queue.truncate_dirty_logic_files(0)
     assert (queue.max_offset_in_queue, names(queue), queue.max_phy_offset) == (0, [], 0)
-    assert queue.put_units(units(30)) == (1, 0, 0)
+    assert queue._put_units(units(30)) == (1, 0, 0)
     assert queue.min_offset_in_queue == 30
 
 
 def test_the_minimum_is_the_first_unit_that_the_log_has(queue: ConsumeQueue) -> None:
-    queue.put_units(units(*range(25)))
+    queue._put_units(units(*range(25)))
     assert queue.correct_min_offset(1250) == queue.min_offset_in_queue == 13
     assert queue.units(0, 15)["queue_offset"].tolist() == [13, 14]
     assert queue.correct_min_offset(100) == 13
@@ -238,7 +238,7 @@ def test_a_reader_follows_a_queue_that_grows_and_rolls(queue: ConsumeQueue) -> N
     with ConsumeQueue.open(queue.directory) as reader:
         assert (reader.max_offset_in_queue, reader.units().num_rows) == (0, 0)
         for n in range(45):
-            queue.put_units(units(n))
+            queue._put_units(units(n))
             assert reader.max_offset_in_queue == n + 1
         assert reader.units()["phy_offset"].tolist() == [100 * n for n in range(45)]
         assert len(reader.files) == 5
@@ -248,7 +248,7 @@ def test_one_look_tells_the_bounds_wherever_a_file_ends(queue: ConsumeQueue) -> 
     with ConsumeQueue.open(queue.directory) as reader:
         assert reader.bounds() == queue.bounds() == (0, 0, -1)
         for n in range(25):
-            queue.put_units(units(n))
+            queue._put_units(units(n))
             assert reader.bounds() == queue.bounds() == (0, n + 1, 100 * n + 100)
         Path(queue.directory, FIRST).unlink()
         assert reader.bounds() == (10, 25, 2500)
@@ -267,12 +267,12 @@ def test_a_reader_follows_a_queue_that_begins_later(tmp_path: Path) -> None:
         ConsumeQueue.open(tmp_path / "0") as reader,
     ):
         assert reader.max_offset_in_queue == 0
-        queue.put_units(units(58, 59, 60))
+        queue._put_units(units(58, 59, 60))
         assert (reader.min_offset_in_queue, reader.max_offset_in_queue) == (58, 61)
 
 
 def test_files_that_a_broker_deletes_are_no_longer_in_the_queue(queue: ConsumeQueue) -> None:
-    queue.put_units(units(*range(25)))
+    queue._put_units(units(*range(25)))
     with ConsumeQueue.open(queue.directory) as reader:
         assert reader.min_offset_in_queue == 0
         Path(queue.directory, FIRST).unlink()
@@ -281,7 +281,7 @@ def test_files_that_a_broker_deletes_are_no_longer_in_the_queue(queue: ConsumeQu
 
 
 def test_a_file_that_is_missing_leaves_a_hole(queue: ConsumeQueue) -> None:
-    queue.put_units(units(*range(25)))
+    queue._put_units(units(*range(25)))
     Path(queue.directory, f"{200:020d}").unlink()
     with ConsumeQueue.open(queue.directory) as reader:
         assert reader.units()["queue_offset"].tolist() == [*range(10), *range(20, 25)]
@@ -304,7 +304,7 @@ def test_many_threads_read_beside_one_that_writes(queue: ConsumeQueue) -> None:
     for thread in threads:
         thread.start()
     for n in range(0, 400, 4):
-        queue.put_units(units(*range(n, n + 4)))
+        queue._put_units(units(*range(n, n + 4)))
     for thread in threads:
         thread.join(60)
     assert seen == [] and not any(thread.is_alive() for thread in threads)
@@ -315,7 +315,7 @@ def test_many_threads_read_beside_one_that_writes(queue: ConsumeQueue) -> None:
 
 def test_a_reader_refuses_to_write(queue: ConsumeQueue) -> None:
     with ConsumeQueue.open(queue.directory) as reader:
-        for call in (lambda: reader.put_units(units(0)), lambda: reader.truncate_dirty_logic_files(0)):
+        for call in (lambda: reader._put_units(units(0)), lambda: reader.truncate_dirty_logic_files(0)):
             with pytest.raises(ReadOnlyFileError, match="writable=True"):
                 call()
         reader.flush()
@@ -323,7 +323,7 @@ def test_a_reader_refuses_to_write(queue: ConsumeQueue) -> None:
 
 @pytest.mark.parametrize("writable", [True, False])
 def test_closed_is_closed(queue: ConsumeQueue, writable: bool) -> None:
-    queue.put_units(units(0))
+    queue._put_units(units(0))
     queue.close()
     other = ConsumeQueue.open(queue.directory, writable=writable)
     other.close()
@@ -333,7 +333,7 @@ def test_closed_is_closed(queue: ConsumeQueue, writable: bool) -> None:
             call()
     if writable:
         with pytest.raises(ClosedFileError):
-            other.put_units(units(1))
+            other._put_units(units(1))
 
 
 def test_opening_what_is_not_there(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_opening_what_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_writer_refuses_files_of_another_size(queue: ConsumeQueue) -> None:
-    queue.put_units(units(*range(25)))
+    queue._put_units(units(*range(25)))
     queue.close()
     with pytest.raises(GeometryError, match="expected 400 bytes, got 200"):
         ConsumeQueue.open(queue.directory, file_size=400, writable=True)
@@ -353,20 +353,20 @@ def test_a_writer_refuses_files_of_another_size(queue: ConsumeQueue) -> None:
 
 
 def test_a_file_that_somebody_cuts_is_not_written_into(queue: ConsumeQueue) -> None:
-    queue.put_units(units(*range(25)))
+    queue._put_units(units(*range(25)))
     os.truncate(Path(queue.directory, FIRST), 100)
     queue.truncate_dirty_logic_files(150)
     with pytest.raises(FileStateError, match="length of a queue file changed"):
-        queue.put_units(units(*range(2, 25)))
+        queue._put_units(units(*range(2, 25)))
 
 
 def test_new_files_take_owner_and_mode_of_their_neighbours(queue: ConsumeQueue) -> None:
     os.chmod(queue.directory, 0o750)
-    queue.put_units(units(*range(5)))
+    queue._put_units(units(*range(5)))
     first = Path(queue.directory, FIRST)
     assert stat.S_IMODE(first.stat().st_mode) == 0o640
     first.chmod(0o600)
-    queue.put_units(units(*range(5, 15)))
+    queue._put_units(units(*range(5, 15)))
     assert stat.S_IMODE(Path(queue.directory, f"{200:020d}").stat().st_mode) == 0o600
 
 
@@ -381,7 +381,7 @@ def test_wrong_arguments_are_named(queue: ConsumeQueue, tmp_path: Path) -> None:
 def test_a_full_disk_is_an_exception_and_the_put_may_be_repeated(
     queue: ConsumeQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue.put_units(units(*range(8)))
+    queue._put_units(units(*range(8)))
     real, room = os.pwrite, [60]
 
     def limited(fd: int, data: Any, at: int) -> int:
@@ -393,33 +393,33 @@ def test_a_full_disk_is_an_exception_and_the_put_may_be_repeated(
 
     monkeypatch.setattr(os, "pwrite", limited)
     with pytest.raises(OSError, match="No space left"):
-        queue.put_units(units(*range(8, 25)))
+        queue._put_units(units(*range(8, 25)))
     assert (queue.max_offset_in_queue, queue.max_phy_offset) == (8, 800)
     monkeypatch.setattr(os, "pwrite", real)
-    assert queue.put_units(units(8, 9)) == (2, 0, 0)
+    assert queue._put_units(units(8, 9)) == (2, 0, 0)
     with ConsumeQueue.open(queue.directory) as reader:
         assert reader.max_offset_in_queue == 10
 
 
 def test_a_file_that_cannot_be_made_leaves_no_scrap(queue: ConsumeQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    queue.put_units(units(*range(8)))
+    queue._put_units(units(*range(8)))
 
     def refuse(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "ftruncate", refuse)
     with pytest.raises(OSError, match="No space left"):
-        queue.put_units(units(*range(8, 25)))
+        queue._put_units(units(*range(8, 25)))
     assert os.listdir(Path(queue.directory).parent) == ["0"]
     monkeypatch.undo()
-    assert queue.put_units(units(*range(8, 25))).written == 17
+    assert queue._put_units(units(*range(8, 25))).written == 17
 
 
 @pytest.mark.parametrize("after", range(4))
 def test_a_writer_that_dies_between_two_steps_leaves_files_of_full_length(
     queue: ConsumeQueue, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    queue.put_units(units(*range(13, 18)))
+    queue._put_units(units(*range(13, 18)))
     steps = [0]
 
     def dying(call: Any) -> Any:
@@ -434,12 +434,12 @@ def test_a_writer_that_dies_between_two_steps_leaves_files_of_full_length(
     for name in ("pwrite", "ftruncate", "rename"):
         monkeypatch.setattr(os, name, dying(getattr(os, name)))
     with pytest.raises(KeyboardInterrupt):
-        queue.put_units(units(*range(18, 33)))
+        queue._put_units(units(*range(18, 33)))
     monkeypatch.undo()
     assert {path.stat().st_size for path in Path(queue.directory).iterdir()} == {200}
     queue.close()
     with ConsumeQueue.open(queue.directory, writable=True) as again:
-        assert again.put_units(units(*range(13, 33))).repeated >= 5
+        assert again._put_units(units(*range(13, 33))).repeated >= 5
         assert again.units()["phy_offset"].tolist() == [100 * n for n in range(13, 33)]
     assert os.listdir(Path(queue.directory).parent) == ["0"]
 

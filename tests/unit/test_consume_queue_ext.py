@@ -67,7 +67,7 @@ def test_what_is_no_address_of_a_unit_finds_none(tmp_path: Path, code: int) -> N
     with ConsumeQueueExt.open(tmp_path / "ext") as ext:
         assert ext.get(code) is None
         assert ext.get_many([code])["found"].tolist() == [False]
-        assert ext.tags_codes(np.array([code])).tolist() == [code]
+        assert ext._tags_codes(np.array([code])).tolist() == [code]
 
 
 def test_a_queue_follows_its_addresses_and_filters_by_what_they_say(tmp_path: Path) -> None:
@@ -78,17 +78,17 @@ def test_a_queue_follows_its_addresses_and_filters_by_what_they_say(tmp_path: Pa
         ConsumeQueueExt.open(tmp_path / "ext") as ext,
         ConsumeQueue.open(tmp_path / "queue", file_size=60, writable=True, ext=ext) as queue,
     ):
-        queue.put_units(np.array([(100 * n, n, code, 0, 100, 0) for n, code in enumerate(codes)], UNIT))
+        queue._put_units(np.array([(100 * n, n, code, 0, 100, 0) for n, code in enumerate(codes)], UNIT))
         assert queue.units()["tags_code"].tolist() == [*CODES, 2112, lost]
         # a broker that cannot read the extension unit lets the message pass
         assert queue.select([2112]).tolist() == [3, 6, 7]
         assert queue.select(["TagA", 7]).tolist() == [4, 5, 7]
         assert queue.select([1, 2, 3, 4, 5, 100]).tolist() == [0, 7]
         log = np.array([[0], [700]])
-        taken = queue.take(0, 8, 8, np.array([2112], np.int32), log)
+        taken = queue._take(0, 8, 8, np.array([2112], np.int32), log)
         assert (taken.queue_offsets.tolist(), taken.sizes.tolist(), taken.gone) == ([3, 6, 7], [100, 100, 0], True)
-        assert not queue.take(0, 8, 8, np.array([tag_hash("TagA"), 2112], np.int32), np.array([[0], [900]])).gone
-        few = queue.take(0, 8, 4, np.array([2112], np.int32), log)  # the room is for what may pass, by its hash alone
+        assert not queue._take(0, 8, 8, np.array([tag_hash("TagA"), 2112], np.int32), np.array([[0], [900]])).gone
+        few = queue._take(0, 8, 4, np.array([2112], np.int32), log)  # the room is for what may pass, by its hash alone
         assert (few.queue_offsets.tolist(), few.stop, few.gone) == ([3], 4, False)
     with ConsumeQueue.open(tmp_path / "queue") as queue:
         assert queue.units()["tags_code"].tolist() == codes

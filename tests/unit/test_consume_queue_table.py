@@ -94,7 +94,7 @@ def test_a_table_makes_queues_and_finds_them_again(tmp_path: Path) -> None:
     with ConsumeQueueTable.open(root, file_size=200, writable=True) as table:
         for topic in ("%LMQ%alpha", "T", "消息"):
             for queue_id in (0, 11, 2):
-                assert table.find_or_create(topic, queue_id).put_units(units(0, 1)).written == 2
+                assert table.find_or_create(topic, queue_id)._put_units(units(0, 1)).written == 2
         table.flush()
         assert table.max_phy_offset == 200
     with ConsumeQueueTable.open(root) as table:
@@ -108,14 +108,14 @@ def test_a_table_makes_queues_and_finds_them_again(tmp_path: Path) -> None:
 
 def test_a_new_queue_takes_the_file_size_of_the_others(tmp_path: Path) -> None:
     with ConsumeQueueTable.open(tmp_path, file_size=200, writable=True) as table:
-        table.find_or_create("T", 0).put_units(units(0))
+        table.find_or_create("T", 0)._put_units(units(0))
     with ConsumeQueueTable.open(tmp_path, writable=True) as table:
         assert (table.find_or_create("U", 0).file_size, table.file_size) == (200, 200)
 
 
 def test_strangers_in_the_directories_are_told_and_left_alone(tmp_path: Path) -> None:
     with ConsumeQueueTable.open(tmp_path, file_size=200, writable=True) as table:
-        table.find_or_create("T", 0).put_units(units(0))
+        table.find_or_create("T", 0)._put_units(units(0))
     (tmp_path / "file").write_text("?")
     (tmp_path / "T" / ".mqindex-0").write_text("what a killed writer leaves")
     for name in ("01", "-1", "x", "99999999999"):
@@ -143,7 +143,7 @@ def test_a_topic_that_is_no_file_name_gets_no_queue(tmp_path: Path, topic: str) 
 def test_a_table_of_many_queues_keeps_few_files_open(tmp_path: Path) -> None:
     with ConsumeQueueTable.open(tmp_path, file_size=200, writable=True) as table:
         for n in range(700):
-            assert table.find_or_create("T", n).put_units(units(0)).written == 1
+            assert table.find_or_create("T", n)._put_units(units(0)).written == 1
         assert sum(table["T", n].units().num_rows for n in range(700)) == 700
         descriptors = os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []
         assert len(descriptors) < 400
@@ -163,7 +163,7 @@ def test_the_bounds_of_many_queues_are_those_of_each(tmp_path: Path) -> None:
     }
     with ConsumeQueueTable.open(tmp_path, file_size=6000, writable=True) as table:
         for number, put in queues.items():
-            table.find_or_create("T", number).put_units(put)
+            table.find_or_create("T", number)._put_units(put)
         table.find_or_create("T", 7)
     (tmp_path / "T" / "4" / FIRST).unlink()
     (tmp_path / "T" / "8").mkdir()
@@ -171,7 +171,7 @@ def test_the_bounds_of_many_queues_are_those_of_each(tmp_path: Path) -> None:
     with ConsumeQueueTable.open(tmp_path) as table:
         names = table.queues()
         assert len(names) == 9
-        bounds = dict(table.bounds([*names, ("T", 99)]))  # the last was deleted since it was listed
+        bounds = dict(table._bounds([*names, ("T", 99)]))  # the last was deleted since it was listed
         assert bounds == {name: table[name].bounds() for name in names}
         assert bounds["T", 1][:2] == (3, 6)
         assert bounds["T", 3][:2] == (0, page + 1)
@@ -194,8 +194,8 @@ def test_a_closed_table_closes_its_queues(tmp_path: Path) -> None:
 
 def test_a_cut_of_all_queues(tmp_path: Path) -> None:
     with ConsumeQueueTable.open(tmp_path, file_size=200, writable=True) as table:
-        table.find_or_create("T", 0).put_units(units(0, 1, 2, 3))
-        table.find_or_create("T", 1).put_units(units(0))
+        table.find_or_create("T", 0)._put_units(units(0, 1, 2, 3))
+        table.find_or_create("T", 1)._put_units(units(0))
         table.truncate_dirty_logic_files(200)
         assert [table["T", n].max_offset_in_queue for n in (0, 1)] == [2, 1]
         table.correct_min_offset(100)
@@ -208,5 +208,5 @@ def test_the_bounds_of_many_queues_need_few_open_files(tmp_path: Path) -> None:
             table.find_or_create("T", queue_id).put_message_position_info(0, 100, 0, 0)
     with ConsumeQueueTable.open(tmp_path) as table:
         before = len(os.listdir("/proc/self/fd"))
-        opened = [len(os.listdir("/proc/self/fd")) for _ in table.bounds(table.queues())]
+        opened = [len(os.listdir("/proc/self/fd")) for _ in table._bounds(table.queues())]
     assert max(opened) < before + 10

@@ -127,8 +127,8 @@ def test_few_pages_of_a_file_show_that_a_broker_wrote_it(tmp_path: Path) -> None
     path = tmp_path / "20231114221320000"
     with IndexFile.create(path, hash_slot_num=5_000_000, index_num=20_000_000, sparse=True) as index:
         index.put_keys([f"Topic#{number}" for number in range(1000)], range(1000), range(1000))
-    with IndexFile.open_known(path, (5_000_000, 20_000_000)) as index:
-        order, pages = page_faults(index.order)
+    with IndexFile._open_known(path, (5_000_000, 20_000_000)) as index:
+        order, pages = page_faults(index._order)
     assert order.entries < 100
     assert pages < 100  # its slots are 4 900 pages
 

@@ -142,7 +142,7 @@ def test_puts_of_many_threads_are_all_there(path: Path) -> None:
                     assert index.put_key(key, 7, T0)
 
         run_threads([threading.Thread(target=fill, args=(number,)) for number in range(threads)])
-        assert index.is_write_full() and index.check() == []
+        assert index.is_write_full() and index._check() == []
         found = index.select_phy_offsets([f"{n}-{i}" for n in range(threads) for i in range(each)]).to_pylist()
         assert [sorted(hits) for hits in found] == [sorted([i, 7]) for i in range(each * threads)]
 
@@ -155,7 +155,7 @@ def test_readers_beside_a_writer_see_whole_entries_only(path: Path) -> None:
         def read() -> None:
             hashes = key_batch([f"k{i}" for i in range(50)]).hashes()
             while not done.is_set():
-                values, offsets = index.select_hashes(hashes, 10**6)
+                values, offsets = index._select_hashes(hashes, 10**6)
                 for i in range(50):
                     hits = values[offsets[i] : offsets[i + 1]]
                     assert (hits % 50 == i).all() and (np.diff(hits) < 0).all()

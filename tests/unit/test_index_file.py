@@ -138,10 +138,10 @@ def test_max_num_may_be_anything(index: IndexFile, path: Path) -> None:
 def test_each_key_may_have_its_own_limit(index: IndexFile) -> None:
     index.put_keys(["a"] * 7, np.arange(7), np.full(7, T0))
     hashes = key_batch(["a", "b", "a", "a"]).hashes()
-    values, offsets = index.select_hashes(hashes, np.array([2, 5, 0, -1], np.int32))
+    values, offsets = index._select_hashes(hashes, np.array([2, 5, 0, -1], np.int32))
     assert values.tolist() == [6, 5] and offsets.tolist() == [0, 2, 2, 2, 2]
     with pytest.raises(ValueError, match="limits"):
-        index.select_hashes(hashes, np.array([1], np.int32))
+        index._select_hashes(hashes, np.array([1], np.int32))
 
 
 def test_negative_max_num_is_refused(index: IndexFile) -> None:
@@ -264,7 +264,7 @@ def test_closed_file_is_an_error_of_its_own(path: Path) -> None:
         index.entries,
         index.slots,
         index.flush,
-        index.check,
+        index._check,
     ]
     for call in calls:
         with pytest.raises(ClosedFileError) as caught:
@@ -379,7 +379,7 @@ def test_file_cut_while_open_is_an_error_and_no_signal(path: Path) -> None:
             lambda: index.put_keys(["a"], [1], [1]),
             index.entries,
             index.slots,
-            index.check,
+            index._check,
         ):
             with pytest.raises(TruncatedFileError, match="cut"):
                 call()
@@ -406,11 +406,11 @@ def test_only_what_is_in_use_is_read_ahead(path: Path, monkeypatch: pytest.Monke
     asked: list[int | None] = []
     monkeypatch.setattr(MappedFile, "populate", lambda _, stop=None: asked.append(stop))
     with IndexFile.create(path, hash_slot_num=5, index_num=1000) as index:
-        index.check()
+        index._check()
         index.put_keys(["a", "b", "c"], [0, 1, 2], [T0] * 3)
-        index.check()
+        index._check()
         set_count(path, 2**31 - 1)
-        index.check()
+        index._check()
     assert asked == [40 + 5 * 4 + 20, 40 + 5 * 4 + 4 * 20, path.stat().st_size]
 
 

@@ -73,7 +73,7 @@ def test_entries_are_found_after_a_block_after_flush_and_at_the_end(index: Index
         assert index.header.index_count == 3 + BLOCK
         writer.put_key("T#c", 7, T0)
     assert index.select_phy_offset("T#c").tolist() == [7]
-    assert index.put_key("T#d", 8, T0) and index.check() == []
+    assert index.put_key("T#d", 8, T0) and index._check() == []
 
 
 def test_a_full_file_has_everything_before_the_put_that_it_refuses(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_threads_share_a_writer(index: IndexFile) -> None:
         for thread in threads:
             thread.join()
     assert sorted(index.entries()["phy_offset"].tolist()) == list(range(10_000))
-    assert index.check() == []
+    assert index._check() == []
 
 
 def test_a_writer_that_nobody_closes_keeps_nothing_alive(path: Path) -> None:

@@ -399,8 +399,8 @@ def test_a_log_that_is_cut_while_it_is_open(large: Path) -> None:
 
 def test_a_log_that_is_cut_while_its_headers_are_read(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with LogSegment.open(large) as segment:
-        whole = segment.log_bytes()
-        monkeypatch.setattr(segment, "log_bytes", lambda: os.truncate(large, 2 << 20) or whole)
+        whole = segment._log_bytes()
+        monkeypatch.setattr(segment, "_log_bytes", lambda: os.truncate(large, 2 << 20) or whole)
         with pytest.raises(TruncatedFileError, match="cut while it was read") as raised:
             segment.recover(check_crc=False)
         assert raised.value.at is not None and raised.value.at > 1 << 20
@@ -425,7 +425,7 @@ def test_a_log_whose_name_a_broker_took_away_is_recovered_as_it_was_opened(large
 
 def test_closed_means_closed(example: Path) -> None:
     segment = LogSegment.open(example)
-    running = segment.batch_arrays()
+    running = segment._batch_arrays()
     later = segment.records()
     segment.close()
     segment.close()
@@ -461,7 +461,7 @@ def test_windows_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(log_bytes, "_FIRST_STRETCH", window)
         monkeypatch.setattr(log_bytes, "_LARGE_BATCH", window % 90)  # some windows mapped, some read
         with LogSegment.open(path) as segment:
-            assert [row for rows in segment.batch_arrays() for row in rows.tolist()] == expected
+            assert [row for rows in segment._batch_arrays() for row in rows.tolist()] == expected
             made = twin.recover(log, 0, index_interval_bytes=150, max_index_size=1000)
             for check_crc in (True, False):
                 found = segment.recover(index_interval_bytes=150, check_crc=check_crc)

@@ -88,7 +88,7 @@ def test_answers_are_those_of_the_files_here(index: Path, window: dict[str, int]
             assert ours.select_phy_offset(name, **window).tolist() == theirs.select_phy_offset(name, **window).tolist()
             assert (ours.slots() == theirs.slots()).all()
             assert (ours.entries()["phy_offset"] == theirs.entries()["phy_offset"]).all()
-            assert (ours.order(), ours.check()) == (theirs.order(), theirs.check())
+            assert (ours._order(), ours._check()) == (theirs._order(), theirs._check())
 
 
 def test_few_pages_are_read_of_an_optimised_file(tmp_path: Path, memory: Ways) -> None:

@@ -40,14 +40,14 @@ def test_what_is_no_json_is_a_format_error(text: str) -> None:
 
 def test_consumer_offsets_of_both_forms(tmp_path: Path) -> None:
     (tmp_path / "consumerOffset.json").write_text(OFFSETS)
-    read = ConsumerOffsets.read(str(tmp_path), lambda topic, queue_id: 20 if topic == "TopicA" else 0)
+    read = ConsumerOffsets._read(str(tmp_path), lambda topic, queue_id: 20 if topic == "TopicA" else 0)
     assert dict(read) == {"TopicA@GroupA": {0: 12, 1: 9}, "%RETRY%GroupA@GroupA": {0: 0}}
     assert read.lag == {"TopicA@GroupA": {0: 8, 1: 11}, "%RETRY%GroupA@GroupA": {0: 0}}
     assert read.query_offset("GroupA", "TopicA", 1) == 9
     assert read.query_offset("GroupA", "TopicA", 2) == read.query_offset("GroupB", "TopicA", 0) == -1
     (tmp_path / "consumerOffset.json").write_text(OFFSETS_5)
     (tmp_path / "lmqConsumerOffset.json").write_text('{"lmqOffsetTable":{"%LMQ%a@%LMQ%g":5},"offsetTable":{}}')
-    both = ConsumerOffsets.read(str(tmp_path), lambda topic, queue_id: 10)
+    both = ConsumerOffsets._read(str(tmp_path), lambda topic, queue_id: 10)
     assert (dict(both), both.lag["%LMQ%a@%LMQ%g"]) == ({"T@G": {0: 7}, "%LMQ%a@%LMQ%g": {0: 5}}, {0: 5})
 
 
@@ -58,7 +58,7 @@ def test_the_backup_is_taken_where_the_file_cannot_be_read(main: str | None, tmp
     if main is not None:
         (tmp_path / "consumerOffset.json").write_text(main)
     (tmp_path / "consumerOffset.json.bak").write_text(OFFSETS_5)
-    assert ConsumerOffsets.read(str(tmp_path), lambda *queue: 0) == {"T@G": {0: 7}}
+    assert ConsumerOffsets._read(str(tmp_path), lambda *queue: 0) == {"T@G": {0: 7}}
 
 
 @pytest.mark.parametrize("meanwhile", [None, "", OFFSETS_5[:30]])
@@ -86,23 +86,23 @@ def test_a_file_that_is_being_saved_is_looked_at_again(
     assert list(config_findings(str(path))) == []
     being_saved()
     looks.clear()
-    assert ConsumerOffsets.read(str(tmp_path), lambda *queue: 0) == {"T@G": {0: 7}}
+    assert ConsumerOffsets._read(str(tmp_path), lambda *queue: 0) == {"T@G": {0: 7}}
     (tmp_path / "topics.json.bak").write_text("{}")
     assert read_topic_table(str(tmp_path)) is None
 
 
 def test_a_file_that_no_broker_saves_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("waited"))
-    assert ConsumerOffsets.read(str(tmp_path), lambda *queue: 0) == {}
+    assert ConsumerOffsets._read(str(tmp_path), lambda *queue: 0) == {}
     (tmp_path / "consumerOffset.json").write_text(OFFSETS_5 + "\n")
-    assert ConsumerOffsets.read(str(tmp_path), lambda *queue: 0) == {"T@G": {0: 7}}
+    assert ConsumerOffsets._read(str(tmp_path), lambda *queue: 0) == {"T@G": {0: 7}}
 
 
 def test_where_neither_can_be_read_the_error_names_the_file(tmp_path: Path) -> None:
     for name in ("consumerOffset.json", "consumerOffset.json.bak"):
         (tmp_path / name).write_text("{broken")
     with pytest.raises(FormatError, match=r"no JSON: .*consumerOffset\.json at byte 1") as caught:
-        ConsumerOffsets.read(str(tmp_path), lambda *queue: 0)
+        ConsumerOffsets._read(str(tmp_path), lambda *queue: 0)
     assert caught.value.path == str(tmp_path / "consumerOffset.json")
 
 
@@ -152,7 +152,7 @@ def test_zeros_in_both_are_no_answer(tmp_path: Path) -> None:
     for name in ("consumerOffset.json", "consumerOffset.json.bak"):
         (tmp_path / name).write_bytes(bytes(700))
     with pytest.raises(FormatError, match="no JSON"):
-        ConsumerOffsets.read(str(tmp_path), lambda *queue: 0)
+        ConsumerOffsets._read(str(tmp_path), lambda *queue: 0)
 
 
 def test_topics_have_the_broker_s_defaults(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def record_columns(kind: str, path: str, listing: Listing) -> Iterator[Columns]:
 
     names = _MAIN_RECORD if listing.for_people else tuple(records.COLUMNS)
     none = records.no_records(names)
-    return _of_segments(kind, path, listing, lambda segment, parts: segment.records_of(parts, names), none)
+    return _of_segments(kind, path, listing, lambda segment, parts: segment._records_of(parts, names), none)
 
 
 def _of_segments(
@@ -91,7 +91,7 @@ def _of_segments(
     for named, where, home in _homes(kind, path):
         with visible_to(listing.isolation, home) as visible:
             for base_offset, segment in _segments(kind, where, listing.damage):
-                parts = ((log, visible(rows)) for log, rows in segment.batch_parts())
+                parts = ((log, visible(rows)) for log, rows in segment._batch_parts())
                 for columns in columns_of(segment, parts):
                     nothing, rows = False, len(next(iter(columns.values())))
                     yield {**_places(named, base_offset, rows), **columns}
@@ -143,7 +143,7 @@ def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int, Lo
         return
     for files in list_segments(path).segments:
         try:
-            segment = LogSegment.of_files(files)
+            segment = LogSegment._of_files(files)
         except FileNotFoundError:
             damage.append(f"{files.log} was deleted by a broker before it was read")
             continue

@@ -290,7 +290,7 @@ def _rates(facts: Facts, segments: Sequence[SegmentFiles]) -> Facts | None:
 
 
 def _first_time(segment: LogSegment) -> int | None:
-    rows = next(segment.batch_arrays(check_crc=False), None)
+    rows = next(segment._batch_arrays(check_crc=False), None)
     return None if rows is None or not len(rows) else int(rows["max_timestamp"][0])
 
 

@@ -163,7 +163,7 @@ def _records_of_log_dir(path: str, targets: Targets) -> Iterator[Answer]:
 
     for one in list_partitions(path):
         if one.state is None:
-            for answer in _records_of(PartitionLog.of(one.path), targets):
+            for answer in _records_of(PartitionLog._of(one.path), targets):
                 moment, offset = answer["found_timestamp"], answer["found_offset"]
                 yield {
                     "timestamp": answer["timestamp"], "found_offset": offset, "found_timestamp": moment,

@@ -68,7 +68,7 @@ def _log_begin(store: str, options: StoreArguments) -> int | None:
     from mqindex.rocketmq.options import store_options
 
     try:
-        with CommitLog.as_set(store_options(store, **options)) as log:
+        with CommitLog._as_set(store_options(store, **options)) as log:
             return log.min_phy_offset
     except (MQIndexError, OSError, ValueError):
         return None
@@ -176,7 +176,7 @@ def _open_elsewhere(directory: Place, slots: int | None, entries: int | None, un
         say(f"{reason(error)}; its entries are missing from the answer")
 
     found = find_files(directory, slots, entries, tell)
-    files = [IndexFile.open_elsewhere(one) for one in found]
+    files = [IndexFile._open_elsewhere(one) for one in found]
     return IndexService(directory, files, *found[0].geometry, False, contextlib.ExitStack())
 
 

@@ -37,7 +37,7 @@ def open_log(kind: str, path: str, question: Question, options: StoreArguments) 
         raise Trouble(f"{path} is no store: expected its root directory; --messages and --exact read the commit log")
     chosen = store_options(path, **options)
     refuse_dledger(chosen)
-    with CommitLog.as_set(chosen) as log:
+    with CommitLog._as_set(chosen) as log:
         yield log
 
 

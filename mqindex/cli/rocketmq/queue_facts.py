@@ -56,7 +56,7 @@ def queues_facts(path: str) -> Facts:
                 rows.append({"topic": name, "queue_id": queue_id, **_batch_extent(batches)})
     else:
         with ConsumeQueueTable.open(home) as table:
-            for (name, queue_id), bounds in table.bounds(name for name in names if topic in (None, name[0])):
+            for (name, queue_id), bounds in table._bounds(name for name in names if topic in (None, name[0])):
                 rows.append({"topic": name, "queue_id": queue_id, **_extent(bounds)})
     return {
         "topics": len({row["topic"] for row in rows}),
@@ -76,7 +76,7 @@ def consumer_offsets_facts(directory: str, queues: str, batch_queues: str) -> Fa
 
     with _table(queues) as table:
         rows: list[Facts] = []
-        for name, offsets in ConsumerOffsets.read(directory, lambda topic, queue_id: 0).items():
+        for name, offsets in ConsumerOffsets._read(directory, lambda topic, queue_id: 0).items():
             topic, _, group = name.partition("@")
             for queue_id, offset in offsets.items():
                 queue = None if table is None else table.get(topic, queue_id)

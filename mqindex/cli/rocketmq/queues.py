@@ -54,7 +54,7 @@ def batch_queues_in(home: str, topic: str | None) -> Iterator[tuple[tuple[str, i
     for name, queue_id in list_queues(home)[0]:
         if topic in (None, name):
             try:
-                queue = BatchConsumeQueue.of(join(home, name, str(queue_id)))
+                queue = BatchConsumeQueue._of(join(home, name, str(queue_id)))
             except FileNotFoundError:
                 continue
             yield (name, queue_id), queue

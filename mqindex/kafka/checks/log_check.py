@@ -135,7 +135,7 @@ def has_grown(segment: LogSegment, made: Recovered) -> bool:
 
 
 def _has_batch(segment: LogSegment, at: int) -> bool:
-    return any(any(True for _ in BatchScan(log, at, limit)) for log, limit in segment.walk(at, at + 1))
+    return any(any(True for _ in BatchScan(log, at, limit)) for log, limit in segment._new_walk(at, at + 1))
 
 
 def is_being_written(segment: LogSegment, made: Recovered) -> bool:
@@ -219,7 +219,7 @@ def _batch_to(segment: LogSegment, made: Recovered, damage: Sequence[BatchFault]
     for begin, end, bad in stretches(damage, made.end_bytes):
         if bad is None:
             start = begin if damage or made.oddities else _indexed(made, offset - segment.base_offset)
-            row, _, _ = segment.find(start, end, "last_offset", offset)
+            row, _, _ = segment._found(start, end, "last_offset", offset)
             if row is not None:
                 return bytes(row)
     return None
@@ -237,7 +237,7 @@ def _indexed(made: Recovered, relative: int) -> int:
 
 def _tail(segment: LogSegment, made: Recovered, *, last: bool, closed: bool) -> list[Finding]:
     """Nothing, or what a broker's recovery cuts behind the last good batch; it would, if the log was `closed`."""
-    at, log = made.end_bytes, segment.log_bytes(made.end_bytes)
+    at, log = made.end_bytes, segment._log_bytes(made.end_bytes)
     cut = made.valid_bytes + made.truncated_bytes - at
     if not cut:
         return []
@@ -298,7 +298,7 @@ def _read_on(segment: LogSegment, position: int, offset: int) -> tuple[int | Non
 
     Source: Kafka 4.1.0 `FileLogInputStream.nextBatch`.
     """
-    walk, reached, end = segment.walk(min(position, segment.size)), False, None
+    walk, reached, end = segment._new_walk(min(position, segment.size)), False, None
     for _ in range(_SHORT_BATCHES):
         for log, limit in walk:
             scan = BatchScan(log, walk.at, limit, check_crc=False)

@@ -114,7 +114,7 @@ def _spread(segment: LogSegment, made: Recovered) -> npt.NDArray[Any]:
     positions = np.frombuffer(made.offset_index, IndexKind.OFFSET.entry)["position"].astype(np.int64)
     positions = np.concatenate([[0], positions])
     picked = distinct(np.linspace(0, len(positions) - 1, _LOOKED_AT).astype(np.int64))
-    return segment.rows_at(positions[picked])
+    return segment._rows_at(positions[picked])
 
 
 def _expanded(segment: LogSegment, rows: npt.NDArray[Any], allowed: int) -> dict[int, Expanded]:
@@ -126,7 +126,7 @@ def _expanded(segment: LogSegment, rows: npt.NDArray[Any], allowed: int) -> dict
         left = allowed // len(compressed)
         for row in np.flatnonzero((codecs == codec) & (rows["count"] > 0)).tolist():
             try:
-                log = segment.log_of(rows[row : row + 1])
+                log = segment._log_of(rows[row : row + 1])
                 start, stop = compressed_part(log, rows, row)
                 if stop - start > left:
                     continue

@@ -165,7 +165,7 @@ def recovered(segment: LogSegment, check: SegmentCheck) -> tuple[Recovered, bool
 def events_in(segment: LogSegment, made: Recovered, log_start: int = 0) -> npt.NDArray[Any]:
     """The events of a segment, with the markers read from its log."""
     rows = batch_rows([made.transactional])
-    return events_of(rows, segment.log_of(rows[is_control(rows)]), log_start) if len(rows) else np.empty(0, EVENT)
+    return events_of(rows, segment._log_of(rows[is_control(rows)]), log_start) if len(rows) else np.empty(0, EVENT)
 
 
 def _recover_with_threads(
@@ -186,4 +186,4 @@ def _checksums_hold(segment: LogSegment, made: Recovered, threads: int) -> bool:
     positions = np.frombuffer(made.offset_index, IndexKind.OFFSET.entry)["position"]
     inner = [int(positions[len(positions) * n // threads]) for n in range(1, threads) if len(positions)]
     cuts = sorted({0, *inner, made.end_bytes})
-    return all(of_each(lambda piece: segment.reaches(*piece), list(pairwise(cuts)), threads))
+    return all(of_each(lambda piece: segment._reaches(*piece), list(pairwise(cuts)), threads))

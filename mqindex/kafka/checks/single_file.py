@@ -93,7 +93,7 @@ def _segment_of(path: str, name: SegmentName | None, known: PartitionFiles) -> S
 def _first_offset(path: str) -> int:
     """The base offset of a copied log is its first batch's (of a wrapper of magic 0 or 1 the last)."""
     with LogSegment.open(path, base_offset=0) as segment:
-        rows = next(segment.batch_arrays(check_crc=False), None)
+        rows = next(segment._batch_arrays(check_crc=False), None)
     if rows is None:
         raise BadMagicError(
             "no file of a segment", path=path, expected="a batch at its begin, or a name of 20 digits, a dot and log, "

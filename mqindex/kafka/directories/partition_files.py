@@ -138,7 +138,7 @@ def _swapped(root: str, names: set[str]) -> tuple[dict[str, str], set[str]]:
 
 
 def _next_offset(files: SegmentFiles) -> int:
-    with LogSegment.of_files(files) as segment:
+    with LogSegment._of_files(files) as segment:
         return segment.next_offset
 
 

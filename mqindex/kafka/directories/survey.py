@@ -354,7 +354,7 @@ def _bounds_in(files: SegmentFiles, index: str) -> tuple[int, int] | None:
         entries = read_entries(index, IndexKind.OFFSET, _ENTRIES).second
         entries = entries[entries < min(_BYTES, log.size)]
         if len(entries) > 1 and entries[0] > 0 and (np.diff(entries) > 0).all():
-            views = log.batch_arrays(0, int(entries[-1]) + 1, check_crc=False)
+            views = log._batch_arrays(0, int(entries[-1]) + 1, check_crc=False)
             batches = np.concatenate([np.zeros(0, np.int64), *(rows["position"].astype(np.int64) for rows in views)])
             at = np.searchsorted(batches, entries)
             if len(batches) > at[-1] and (batches[at] == entries).all():

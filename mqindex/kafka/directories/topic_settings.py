@@ -142,7 +142,7 @@ def _values(files: PartitionFiles) -> Iterator[bytes]:
     for each in files.segments:
         if each.next_base_offset is not None and each.next_base_offset <= expected:
             continue
-        with LogSegment.of_files(each) as segment:
+        with LogSegment._of_files(each) as segment:
             for records in segment.records(columns=("offset", "value", "is_control")):
                 offsets = records["offset"]
                 new = offsets >= expected

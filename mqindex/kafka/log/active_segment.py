@@ -22,6 +22,6 @@ def greatest_timestamp(segment: LogSegment) -> int:
         position = offsets.entry(entries - 2).position
     start = position if 0 <= position < segment.size else 0
     greatest = max(
-        [greatest, *(int(rows["max_timestamp"].max()) for rows in segment.batch_arrays(start, check_crc=False))]
+        [greatest, *(int(rows["max_timestamp"].max()) for rows in segment._batch_arrays(start, check_crc=False))]
     )
     return greatest if greatest >= 0 else segment.modified

@@ -63,16 +63,16 @@ class BatchFault(NamedTuple):
             which = "which offsets is not known" if first is last is None else which
         return f"{plural(self.end - self.at, 'byte')} up to byte {self.end} left out, {which}"
 
-    def may_hold(self, offset: int, adjacent: bool = True) -> bool:
-        """Internal: whether what is left out may have an offset; adjacent: nothing good is between it and that."""
+    def _may_hold(self, offset: int, adjacent: bool = True) -> bool:
+        """Whether what is left out may have an offset; adjacent: nothing good is between it and that."""
         return adjacent and (self.last_offset is None or offset <= self.last_offset)
 
     def words(self, path: str) -> str:
         """One sentence of it; path : of the log."""
         return sentence(self.kind, path, self.at, self.field, self.expected, self.got, self.left_out)
 
-    def error(self, path: str, what: str) -> CorruptIndexError:
-        """Internal: the error of who may leave nothing out; it names the offset to go on from."""
+    def _error(self, path: str, what: str) -> CorruptIndexError:
+        """The error of who may leave nothing out; it names the offset to go on from."""
         go_on = (
             "nothing can be read behind it"
             if self.last_offset is None

@@ -62,12 +62,12 @@ class LogBytes(Closable):
         The log is renamed first, then its indexes: an index that was opened while this is False belongs to this log.
         """
         try:
-            return not self.is_of(status_of(self.path))
+            return not self._is_of(status_of(self.path))
         except FileNotFoundError:
             return True
 
-    def is_of(self, stat: os.stat_result) -> bool:
-        """Internal: whether this is the file that such a status was of."""
+    def _is_of(self, stat: os.stat_result) -> bool:
+        """Whether this is the file that such a status was of."""
         return (stat.st_dev, stat.st_ino) == self._identity
 
     @contextlib.contextmanager
@@ -77,12 +77,12 @@ class LogBytes(Closable):
             fd = -1
             with contextlib.suppress(FileNotFoundError):
                 file = opened.enter_context(reading(self.path, buffered=False))
-                if self.is_of(os.fstat(file.fileno())):
+                if self._is_of(os.fstat(file.fileno())):
                     fd = file.fileno()
             yield fd
 
-    def log_bytes(self, start: int = 0, stop: int | None = None) -> Any:
-        """Internal: the log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer.
+    def _log_bytes(self, start: int = 0, stop: int | None = None) -> Any:
+        """The log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer.
 
         Of a log elsewhere only the bytes [start, stop) are there, and what was read before.
         """
@@ -98,28 +98,28 @@ class LogBytes(Closable):
             self._file.window(start, self.size if stop is None else stop)
         return pinned
 
-    def log_of(self, rows: npt.NDArray[Any]) -> Any:
-        """Internal: the log with these batches."""
-        log = self.log_bytes(0, 0)
+    def _log_of(self, rows: npt.NDArray[Any]) -> Any:
+        """The log with these batches."""
+        log = self._log_bytes(0, 0)
         if self._elsewhere and self._file is not None:
             positions = rows["position"].astype(np.int64)
             self._file.windows(positions, positions + rows["size"])
         return log
 
-    def rows_at(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """Internal: the batches at these positions; fewer where one of them has none."""
-        log = self.log_bytes(0, 0)
+    def _rows_at(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The batches at these positions; fewer where one of them has none."""
+        log = self._log_bytes(0, 0)
         if self._elsewhere and self._file is not None:
             self._file.windows(positions, positions + HEAD)
         return batch_rows([batches_at(log, positions)])
 
-    def walk(self, start: int, stop: int | None = None) -> BatchWindows:
-        """Internal: the windows of a walk, which share nothing with those of others."""
+    def _new_walk(self, start: int, stop: int | None = None) -> BatchWindows:
+        """The windows of a walk, which share nothing with those of others."""
         return self._walk(self._again(), start, self.size if stop is None else stop)
 
-    def reaches(self, start: int, stop: int, *, check_crc: bool = True) -> bool:
-        """Internal: whether one good batch follows another from `start`, the position of one, to `stop`."""
-        walk = self.walk(start, stop)
+    def _reaches(self, start: int, stop: int, *, check_crc: bool = True) -> bool:
+        """Whether one good batch follows another from `start`, the position of one, to `stop`."""
+        walk = self._new_walk(start, stop)
         for log, limit in walk:
             scan = BatchScan(log, walk.at, limit, check_crc=check_crc)
             for _ in scan:
@@ -127,8 +127,8 @@ class LogBytes(Closable):
             walk.at = scan.end
         return walk.at == stop
 
-    def find(self, start: int, stop: int, column: str, target: int) -> Found:
-        """Internal: as `find_batch`."""
+    def _found(self, start: int, stop: int, column: str, target: int) -> Found:
+        """As `find_batch`."""
         return find(partial(self._window, self._file), self.size, start, stop, column, target)
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ class LogBytes(Closable):
         return BatchWindows(partial(self._window, file), self.size, start, stop, file.release if file else keep)
 
     def _window(self, file: MappedFile | None, start: int, stop: int) -> memoryview:
-        whole: memoryview = self.log_bytes(0, 0)
+        whole: memoryview = self._log_bytes(0, 0)
         return memoryview(file.window(start, stop)) if self._elsewhere and file is not None else whole
 
     def _run(self, made: Recovered, file: MappedFile | None, *, every_byte: bool) -> None:
@@ -173,7 +173,7 @@ class LogBytes(Closable):
         stop, reads = _FIRST_STRETCH, -1
         while True:
             if reads < 0:
-                self.log_bytes()  # it was not cut meanwhile
+                self._log_bytes()  # it was not cut meanwhile
             position, batches = made.end_bytes, made.batches
             if not made.run(stop, reads):
                 return

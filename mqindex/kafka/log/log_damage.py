@@ -36,7 +36,7 @@ def damage_in(segment: LogSegment, made: Recovered) -> tuple[BatchFault, ...]:
         for fault, end, batches, records, before, following, passed in made.damage
     ]
     at, fault = made.end_bytes, made.end_fault
-    if fault is not None and segment.reaches(at, segment.size, check_crc=False):
+    if fault is not None and segment._reaches(at, segment.size, check_crc=False):
         last = segment.base_offset - 1 if made.last_offset is None else made.last_offset
         found.append(BatchFault(*fault, segment.size, last + 1, passed=True))
     return tuple(found)
@@ -58,7 +58,7 @@ def good_parts(segment: LogSegment, damage: Sequence[BatchFault], stop: int) -> 
     """The good batches that begin before a position, a few thousand at a time, as `LogSegment.batch_parts`."""
     for begin, end, bad in stretches(damage, stop):
         if bad is None:
-            yield from segment.batch_parts(begin, end, check_crc=False)
+            yield from segment._batch_parts(begin, end, check_crc=False)
 
 
 def served_batches(segment: LogSegment, damage: Sequence[BatchFault], stop: int) -> Iterator[npt.NDArray[Any]]:
@@ -67,9 +67,9 @@ def served_batches(segment: LogSegment, damage: Sequence[BatchFault], stop: int)
     """
     for begin, end, bad in stretches(damage, stop):
         if bad is None:
-            yield from segment.batch_arrays(begin, end, check_crc=False)
+            yield from segment._batch_arrays(begin, end, check_crc=False)
         elif bad.passed:
-            yield from map(_without_content, segment.batch_arrays(begin, end, check_crc=False))
+            yield from map(_without_content, segment._batch_arrays(begin, end, check_crc=False))
 
 
 def _without_content(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:

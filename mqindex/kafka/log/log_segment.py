@@ -72,8 +72,8 @@ class LogSegment(LogBytes, SegmentSearch):
         self.indexes = OpenedIndexes(files.log, files.base_offset, files.indexes)
 
     @classmethod
-    def of_files(cls, files: SegmentFiles) -> LogSegment:
-        """Internal: open a segment of a listed partition; its files may have the names of an exchange (`.swap`)."""
+    def _of_files(cls, files: SegmentFiles) -> LogSegment:
+        """Open a segment of a listed partition; its files may have the names of an exchange (`.swap`)."""
         return cls(files)
 
     @classmethod
@@ -146,25 +146,25 @@ class LogSegment(LogBytes, SegmentSearch):
             the offsets are those of the message or wrapper, the count is 1, and what only magic 2 has is -1; so is a
             timestamp of magic 0.
         """
-        parts = list(self.batch_arrays(start, stop, check_crc=check_crc))
+        parts = list(self._batch_arrays(start, stop, check_crc=check_crc))
         return batch_columns(np.concatenate(parts) if parts else np.empty(0, BATCH))
 
-    def batch_arrays(
+    def _batch_arrays(
         self, start: int = 0, stop: int | None = None, *, check_crc: bool = True
     ) -> Iterator[npt.NDArray[Any]]:
-        """Internal: the same as structured arrays of `BATCH`, a few thousand batches each."""
-        return (rows for _, rows in self.batch_parts(start, stop, check_crc=check_crc))
+        """The same as structured arrays of `BATCH`, a few thousand batches each."""
+        return (rows for _, rows in self._batch_parts(start, stop, check_crc=check_crc))
 
-    def batch_parts(
+    def _batch_parts(
         self, start: int = 0, stop: int | None = None, *, check_crc: bool = True
     ) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
-        """Internal: the same, each with a buffer that has these batches until the next ones are asked for."""
+        """The same, each with a buffer that has these batches until the next ones are asked for."""
         if not 0 <= whole_number("start", start) <= self.size:
             raise ValueError(f"start: expected 0..{self.size}, got {start}")
         stop = self.size if stop is None else min(whole_number("stop", stop), self.size)
         resync: Resync | None = None
         last = None if start else self.base_offset - 1
-        walk, fault = self.walk(start, stop), None
+        walk, fault = self._new_walk(start, stop), None
         while walk.at < stop:
             for log, limit in walk:
                 scan = BatchScan(log, walk.at, limit, check_crc=check_crc, resync=resync if check_crc else None)
@@ -176,7 +176,7 @@ class LogSegment(LogBytes, SegmentSearch):
             if walk.at < stop:
                 log = walk.whole()
                 resync = resync or Resync(log)
-                damage = self.left_out(resync, log, walk.at, fault, last)
+                damage = self._left_out(resync, log, walk.at, fault, last)
                 if damage is None:
                     return
                 walk.at = damage.end
@@ -267,10 +267,10 @@ class LogSegment(LogBytes, SegmentSearch):
         Source: Kafka 4.1.0 `DefaultRecordBatch`, `DefaultRecord`, `AbstractLegacyRecordBatch`.
         """
         chosen = require_columns(columns)
-        return self.records_of(self.batch_parts(start, stop, check_crc=check_crc), chosen)
+        return self._records_of(self._batch_parts(start, stop, check_crc=check_crc), chosen)
 
-    def records_of(self, parts: Iterable[tuple[Any, npt.NDArray[Any]]], names: tuple[str, ...]) -> Iterator[Columns]:
-        """Internal: columns of the records of some of `batch_parts`; `damage` has those that cannot be read."""
+    def _records_of(self, parts: Iterable[tuple[Any, npt.NDArray[Any]]], names: tuple[str, ...]) -> Iterator[Columns]:
+        """Columns of the records of some of `batch_parts`; `damage` has those that cannot be read."""
         return readable_records(parts, names, lambda *bad: self._remember(unreadable(*bad)), path=self.path)
 
     def read(self, offset: int, *, max_bytes: int = _MAX_BYTES, columns: Iterable[str] | None = None) -> Columns:
@@ -285,23 +285,23 @@ class LogSegment(LogBytes, SegmentSearch):
         """
         chosen = require_columns(columns)
         max_bytes = whole_number("max_bytes", max_bytes)
-        rows = self.fetch(whole_number("offset", offset), max_bytes, self)
+        rows = self._fetch(whole_number("offset", offset), max_bytes, self)
         if rows is None:
             return no_records(chosen)
-        return records_from(offset, self.log_of(rows), rows, chosen, path=self.path)
+        return records_from(offset, self._log_of(rows), rows, chosen, path=self.path)
 
-    def fetch(self, offset: int, max_bytes: int, search: SegmentSearch) -> npt.NDArray[Any] | None:
-        """Internal: good batches from that of `offset` on, found by `search`, as many as a fetch gets, up to damage.
+    def _fetch(self, offset: int, max_bytes: int, search: SegmentSearch) -> npt.NDArray[Any] | None:
+        """Good batches from that of `offset` on, found by `search`, as many as a fetch gets, up to damage.
 
         None: the segment ends before. Errors as of `read`.
         """
         where = f"the log is damaged where offset {offset} is looked for"
-        start = search.position_of(offset)
+        start = search._position_of(offset)
         while True:
-            row, _, damage = search.first_batch(min(start, search.size), "last_offset", int64(offset))
+            row, _, damage = search._first_batch(min(start, search.size), "last_offset", int64(offset))
             found = None if row is None else batch_rows([row])[0]
-            if damage is not None and damage.may_hold(offset, found is None or damage.end == found["position"]):
-                raise damage.error(self.path, where)
+            if damage is not None and damage._may_hold(offset, found is None or damage.end == found["position"]):
+                raise damage._error(self.path, where)
             if found is None:
                 return None
             start = int(found["position"])
@@ -311,12 +311,12 @@ class LogSegment(LogBytes, SegmentSearch):
             if len(rows):
                 within: npt.NDArray[Any] = rows[rows["position"] + rows["size"] <= stop]
                 return within
-            log = self.log_bytes()
-            damage = self.left_out(Resync(log), log, start, scan.fault)
+            log = self._log_bytes()
+            damage = self._left_out(Resync(log), log, start, scan.fault)
             if damage is None:
                 return None
-            if damage.may_hold(offset):
-                raise damage.error(self.path, where)
+            if damage._may_hold(offset):
+                raise damage._error(self.path, where)
             start = damage.end
 
     # ---- offsets and times
@@ -338,7 +338,7 @@ class LogSegment(LogBytes, SegmentSearch):
         indexed = self.indexes.ask(IndexKind.OFFSET, lambda index: index.last_offset)
         found = self.translate_offset(self.base_offset if indexed is None else indexed)
         last = self.base_offset - 1
-        for rows in self.batch_arrays(self.size if found is None else found.position, check_crc=False):
+        for rows in self._batch_arrays(self.size if found is None else found.position, check_crc=False):
             last = int(rows["last_offset"][-1])
         return last + 1
 
@@ -358,8 +358,8 @@ class LogSegment(LogBytes, SegmentSearch):
         timestamp = self.max_timestamp_so_far.timestamp
         return timestamp if timestamp >= 0 else self.modified
 
-    def position_of(self, offset: int) -> int:
-        """Internal: where to begin to look for an offset, by the offset index; 0 without one."""
+    def _position_of(self, offset: int) -> int:
+        """Where to begin to look for an offset, by the offset index; 0 without one."""
         entry = self.indexes.ask(IndexKind.OFFSET, lambda index: index.lookup(int64(offset)))
         if entry is None:
             return 0
@@ -386,10 +386,10 @@ class LogSegment(LogBytes, SegmentSearch):
         entry = self.indexes.ask(IndexKind.TIME, lambda index: index.lookup(timestamp))
         return self.base_offset if entry is None else entry.offset
 
-    def left_out(
+    def _left_out(
         self, resync: Resync, log: Any, at: int, fault: Fault | None, last: int | None = None
     ) -> BatchFault | None:
-        """Internal: what is left out at `at`, where a walk has ended, remembered; None: the log ends there."""
+        """What is left out at `at`, where a walk has ended, remembered; None: the log ends there."""
         found = left_out(resync, log, at, fault, self.base_offset, self.next_base_offset, last)
         if found is not None:
             self._remember(found)

@@ -58,19 +58,19 @@ class SegmentSearch(ABC):
         """The time index's last entry; (-1, base_offset) without any."""
 
     @abstractmethod
-    def log_bytes(self, start: int = 0, stop: int | None = None) -> Any:
-        """Internal: the log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer.
+    def _log_bytes(self, start: int = 0, stop: int | None = None) -> Any:
+        """The log, mapped, for kernels; empty bytes where it is empty. Positions are those of this buffer.
 
         Of a log elsewhere only the bytes [start, stop) are there, and what was read before.
         """
 
     @abstractmethod
-    def find(self, start: int, stop: int, column: str, target: int) -> Found:
-        """Internal: as `find_batch`."""
+    def _found(self, start: int, stop: int, column: str, target: int) -> Found:
+        """As `find_batch`."""
 
     @abstractmethod
-    def position_of(self, offset: int) -> int:
-        """Internal: the position in the offset index's entry for an offset: no batch before has it, or a greater one.
+    def _position_of(self, offset: int) -> int:
+        """The position in the offset index's entry for an offset: no batch before has it, or a greater one.
 
         Raises
         ------
@@ -82,10 +82,10 @@ class SegmentSearch(ABC):
         """The offset in the time index's entry for a timestamp."""
 
     @abstractmethod
-    def left_out(
+    def _left_out(
         self, resync: Resync, log: Any, at: int, fault: Fault | None, last: int | None = None
     ) -> BatchFault | None:
-        """Internal: what is left out at `at`, where a walk has ended, remembered; None: the log ends there."""
+        """What is left out at `at`, where a walk has ended, remembered; None: the log ends there."""
 
     def translate_offset(self, offset: int, starting_position: int = 0) -> LogOffsetPosition | None:
         """The first batch whose last offset is not below `offset`; None: the segment ends before.
@@ -95,23 +95,23 @@ class SegmentSearch(ABC):
         Source: Kafka 4.1.0 `LogSegment.translateOffset`.
         """
         offset = whole_number("offset", offset)
-        start = max(self.position_of(offset), whole_number("starting_position", starting_position))
-        row, _, _ = self.first_batch(min(start, self.size), "last_offset", int64(offset))
+        start = max(self._position_of(offset), whole_number("starting_position", starting_position))
+        row, _, _ = self._first_batch(min(start, self.size), "last_offset", int64(offset))
         if row is None:
             return None
         batch = batch_rows([row])[0]
         return LogOffsetPosition(int(batch["position"]), int(batch["size"]), int(batch["base_offset"]))
 
-    def first_batch(self, start: int, column: str, target: int) -> tuple[bytes | None, int, BatchFault | None]:
-        """Internal: as `find_batch`, from `start` on and behind damage; and the last damage that it met."""
+    def _first_batch(self, start: int, column: str, target: int) -> tuple[bytes | None, int, BatchFault | None]:
+        """As `find_batch`, from `start` on and behind damage; and the last damage that it met."""
         resync, damage = None, None
         while True:
-            row, end, fault = self.find(start, self.size, column, target)
+            row, end, fault = self._found(start, self.size, column, target)
             if row is not None or end >= self.size:
                 return row, end, damage
-            log = self.log_bytes()
+            log = self._log_bytes()
             resync = resync or Resync(log)
-            damage = self.left_out(resync, log, end, fault)
+            damage = self._left_out(resync, log, end, fault)
             if damage is None or damage.end >= self.size:
                 return None, end, damage
             start = damage.end
@@ -138,9 +138,9 @@ class SegmentSearch(ABC):
         """exact : the first record with just this timestamp, in the first batch whose greatest it is; batches of magic
         0 have no times.
         """
-        start = self.position_of(offset)
+        start = self._position_of(offset)
         while True:
-            row, start, _ = self.first_batch(start, "max_timestamp", timestamp)
+            row, start, _ = self._first_batch(start, "max_timestamp", timestamp)
             if row is None:
                 return None
             batch = batch_rows([row])
@@ -148,7 +148,7 @@ class SegmentSearch(ABC):
                 if exact and batch["magic"][0] == 0:
                     return None
                 at = int(batch["position"][0])
-                log = self.log_bytes(at, at + int(batch["size"][0]))
+                log = self._log_bytes(at, at + int(batch["size"][0]))
                 payload = payload_of(log, batch, 0, path=self.path)
                 found = find_record(log, payload, batch, 0, timestamp, min_offset, exact, path=self.path)
                 if found is not None or exact:

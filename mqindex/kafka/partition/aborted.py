@@ -114,4 +114,4 @@ def _events(segment: ServedSegment, start: int = 0, stop: int = 2**63 - 1) -> np
     """The begins and ends of transactions in the batches from that of the offset `start` to `stop`."""
     rows = segment.transactional_rows()
     rows = rows[(rows["last_offset"] >= start) & (rows["base_offset"] < stop)]
-    return events_of(rows, segment.segment.log_of(rows[is_control(rows)]))
+    return events_of(rows, segment.segment._log_of(rows[is_control(rows)]))

@@ -26,5 +26,5 @@ def visible_to(level: IsolationLevel | None, directory: str) -> Iterator[Callabl
     elif level == "read_uncommitted":
         yield lambda rows: rows[~is_control(rows)]
     else:
-        with PartitionLog.of(directory) as log:
-            yield lambda rows: rows[log.are_committed(rows)]
+        with PartitionLog._of(directory) as log:
+            yield lambda rows: rows[log._are_committed(rows)]

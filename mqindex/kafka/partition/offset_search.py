@@ -58,9 +58,9 @@ def find_offsets_by_timestamps(
 def _positions(segment: ServedSegment, starts: _Array, timestamps: _Array) -> _Array:
     """As `find_batches`; of a log elsewhere not more is read than is needed."""
     if not isinstance(segment.path, Place):
-        return find_batches(segment.log_bytes(), segment.size, starts, timestamps)[0]
+        return find_batches(segment._log_bytes(), segment.size, starts, timestamps)[0]
     found = (
-        segment.find(start, segment.size, "max_timestamp", time)
+        segment._found(start, segment.size, "max_timestamp", time)
         for start, time in zip(starts.tolist(), timestamps.tolist(), strict=True)
     )
     return np.array([-1 if row is None else batch_rows([row])["position"][0] for row, _, _ in found], np.int64)
@@ -72,11 +72,11 @@ def _behind_damage(segment: ServedSegment, starts: _Array) -> _Array:
     reached, behind, resync = -1, -1, None
     for number in np.argsort(starts, kind="stable").tolist():
         if starts[number] >= reached:
-            _, reached, fault = segment.find(int(starts[number]), segment.size, "max_timestamp", _GREATEST)
+            _, reached, fault = segment._found(int(starts[number]), segment.size, "max_timestamp", _GREATEST)
             if reached < segment.size:
-                log = segment.log_bytes()
+                log = segment._log_bytes()
                 resync = resync or Resync(log)
-                damage = segment.left_out(resync, log, reached, fault)
+                damage = segment._left_out(resync, log, reached, fault)
                 behind = -1 if damage is None or damage.end >= segment.size else damage.end
             else:
                 behind = -1
@@ -93,10 +93,10 @@ def _first_records(
 ) -> tuple[_Array, _Array]:
     """The first fitting record of the batch at each position; -1, -1: it has none."""
     found_times, found_offsets = np.full((2, len(positions)), -1, np.int64)
-    rows = segment.segment.rows_at(distinct(positions))
+    rows = segment.segment._rows_at(distinct(positions))
     order = np.lexsort((timestamps, positions))
     wanted = positions[order]
-    for columns in read_records([(segment.segment.log_of(rows), rows)], _NARROW, path=segment.path):
+    for columns in read_records([(segment.segment._log_of(rows), rows)], _NARROW, path=segment.path):
         of_batch, offsets = columns["position"], columns["offset"]
         times = np.where(offsets >= starting_offset, columns["timestamp"], _LEAST)
         first, last = np.searchsorted(wanted, of_batch[[0, -1]] + [0, 1])  # the targets of these batches
@@ -116,7 +116,7 @@ def _sizes(segment: ServedSegment, positions: _Array) -> _Array:
     if not len(positions):
         return positions
     distinct, which = np.unique(positions, return_inverse=True)
-    rows = segment.segment.rows_at(distinct)
+    rows = segment.segment._rows_at(distinct)
     if len(rows) < len(distinct):
         raise TruncatedFileError(
             "the log was cut while it was read",

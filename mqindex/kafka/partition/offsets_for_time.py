@@ -64,7 +64,7 @@ def offsets_for_time(
     names, numbers, offsets, times = [], [], [], []
     for one in partitions:
         if one.state is None and (asked is None or one.topic in asked):
-            with PartitionLog.of(one.path) as log:
+            with PartitionLog._of(one.path) as log:
                 found = log.offset_for_timestamp(moment)
                 offsets.append(log.log_end_offset if found is None else found.offset)
             names.append(one.topic.encode())

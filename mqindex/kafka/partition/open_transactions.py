@@ -50,19 +50,19 @@ def open_at_end(files: PartitionFiles, log_start: int) -> OpenAt | None:
         return state
     replay = Replay(() if state is None else state.transactions)
     for each in behind:
-        with LogSegment.of_files(each) as segment:
-            parts = segment.batch_arrays(segment.position_of(at), check_crc=False)
+        with LogSegment._of_files(each) as segment:
+            parts = segment._batch_arrays(segment._position_of(at), check_crc=False)
             wanted = [rows[(rows["last_offset"] >= at) & (is_transactional(rows) | is_control(rows))] for rows in parts]
             found = np.concatenate([np.empty(0, BATCH), *wanted])
-            replay.run(events_of(found, segment.log_of(found[is_control(found)])))
+            replay.run(events_of(found, segment._log_of(found[is_control(found)])))
     return OpenAt(None, _ordered(tuple(replay.open.items())))
 
 
 def _begin(segments: Sequence[SegmentFiles], offset: int) -> int:
     """Where in the first of these it is begun to read."""
     for first in segments[:1]:
-        with LogSegment.of_files(first) as segment:
-            return segment.position_of(offset)
+        with LogSegment._of_files(first) as segment:
+            return segment._position_of(offset)
     return 0
 
 

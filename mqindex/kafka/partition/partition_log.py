@@ -132,17 +132,17 @@ class PartitionLog(Closable):
         """
         where = absolute(given_path("directory", directory, storage_options))
         require_partition(where)
-        return cls.of(where)
+        return cls._of(where)
 
     @classmethod
-    def of(cls, directory: str) -> PartitionLog:
-        """Internal: `open` of a directory that is surely a partition's, also where all that is in it is strange."""
+    def _of(cls, directory: str) -> PartitionLog:
+        """`open` of a directory that is surely a partition's, also where all that is in it is strange."""
         return while_files_go(directory, cls._of_files)
 
     @classmethod
     def _of_files(cls, files: PartitionFiles) -> PartitionLog:
         with ExitStack() as opened:
-            segments = tuple(opened.enter_context(LogSegment.of_files(segment)) for segment in files.segments)
+            segments = tuple(opened.enter_context(LogSegment._of_files(segment)) for segment in files.segments)
             return cls(files, segments, opened.pop_all())
 
     @property
@@ -277,8 +277,8 @@ class PartitionLog(Closable):
         start, upper = whole_number("start", start), whole_number("upper", upper)
         return self._aborted.collect(start, upper, self.log_start_offset)
 
-    def are_committed(self, batches: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Internal: which batches a reader of committed records gets.
+    def _are_committed(self, batches: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which batches a reader of committed records gets.
 
         Parameters
         ----------

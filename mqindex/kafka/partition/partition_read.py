@@ -72,7 +72,7 @@ class _Reading:
         end = self._stop if next_base is None else min(self._stop, next_base)
         reached = max(self._offset, segment.base_offset)
         while reached < end or reached == self._offset:  # an open transaction may have begun below the log's start
-            rows = segment.segment.fetch(reached, self._room if self.found else self._max_bytes, segment)
+            rows = segment.segment._fetch(reached, self._room if self.found else self._max_bytes, segment)
             if rows is None:
                 return
             used = int(rows["size"].sum(dtype=np.int64))
@@ -100,6 +100,6 @@ class _Reading:
 
     def _keep(self, log: LogSegment, rows: npt.NDArray[Any]) -> None:
         if len(rows):
-            records = records_from(self._offset, log.log_of(rows), rows, self.names, path=log.path)
+            records = records_from(self._offset, log._log_of(rows), rows, self.names, path=log.path)
             if records.num_rows:
                 self.found.append(records)

@@ -136,15 +136,15 @@ class ServedSegment(SegmentSearch):
         last = self.recovered.last_offset
         return self.base_offset if last is None else min(last + 1, _MOST)
 
-    def log_bytes(self, start: int = 0, stop: int | None = None) -> Any:
+    def _log_bytes(self, start: int = 0, stop: int | None = None) -> Any:
         """The log's own, with what a recovery cuts."""
-        return self.segment.log_bytes(start, stop)
+        return self.segment._log_bytes(start, stop)
 
-    def find(self, start: int, stop: int, column: str, target: int) -> Found:
+    def _found(self, start: int, stop: int, column: str, target: int) -> Found:
         """In the log."""
-        return self.segment.find(start, stop, column, target)
+        return self.segment._found(start, stop, column, target)
 
-    def position_of(self, offset: int) -> int:
+    def _position_of(self, offset: int) -> int:
         """Where to begin to look for an offset."""
         return int(self.positions_of(np.array([min(max(offset, -_MOST), _MOST)], np.int64))[0])
 
@@ -166,7 +166,7 @@ class ServedSegment(SegmentSearch):
             return batch_rows([self.recovered.transactional])
         parts = [
             rows[(rows["producer_id"] >= 0) & (is_transactional(rows) | is_control(rows))]
-            for rows in self.segment.batch_arrays(check_crc=False)
+            for rows in self.segment._batch_arrays(check_crc=False)
         ]
         return np.concatenate(parts) if parts else np.empty(0, BATCH)
 
@@ -175,18 +175,18 @@ class ServedSegment(SegmentSearch):
     def _offset_before(self, timestamp: int) -> int:
         return int(self.times.lookup(timestamp).offset)
 
-    def left_out(
+    def _left_out(
         self, resync: Resync, log: Any, at: int, fault: Fault | None, last: int | None = None
     ) -> BatchFault | None:
         """The log's own."""
-        return self.segment.left_out(resync, log, at, fault, last)
+        return self.segment._left_out(resync, log, at, fault, last)
 
     def _is_torn(self, index: AbstractIndex) -> bool:
         """Whether the log does not go on from the index's last entry, batch after batch, to its very end."""
         position = index.entry(len(index) - 1).position if len(index) else 0
         if len(index) and not 0 <= position < self.segment.size:
             return True
-        return not self.segment.reaches(position, self.segment.size, check_crc=False)
+        return not self.segment._reaches(position, self.segment.size, check_crc=False)
 
     def _lookups(self, kind: IndexKind, index: AbstractIndex | None, entry: type) -> _Lookups:
         made, times = self.recovered, kind is IndexKind.TIME
@@ -197,7 +197,7 @@ class ServedSegment(SegmentSearch):
 
     def _greatest(self) -> TimestampOffset:
         found = TimestampOffset(-1, self.base_offset)
-        for rows in self.segment.batch_arrays(check_crc=False):
+        for rows in self.segment._batch_arrays(check_crc=False):
             at = int(np.argmax(rows["max_timestamp"]))
             if rows["max_timestamp"][at] > found.timestamp:
                 found = TimestampOffset(int(rows["max_timestamp"][at]), int(rows["last_offset"][at]))

@@ -33,7 +33,7 @@ def matching_records(
     names = tuple(dict.fromkeys((*columns, *wanted.columns)))
     if not len(rows):
         return
-    for records in segment.records_of([(log, rows)], names):
+    for records in segment._records_of([(log, rows)], names):
         matching = wanted.matching(records)
         found = records if matching is None or matching.all() else records.take(matching)
         if len(found):
@@ -43,7 +43,7 @@ def matching_records(
 def _have_matches(segment: LogSegment, log: Any, rows: npt.NDArray[Any], wanted: RecordFilter) -> npt.NDArray[np.bool_]:
     """Which batches have a record that matches."""
     found = np.zeros(len(rows), np.bool_)
-    for records in segment.records_of([(log, rows)], ("position", *wanted.columns)):
+    for records in segment._records_of([(log, rows)], ("position", *wanted.columns)):
         matching = wanted.matching(records)
         found[np.searchsorted(rows["position"], records["position"][matching])] = True
     return found

@@ -41,8 +41,8 @@ class OpenedSegments:
             found = []
             for files, status in partition.segments:
                 if status.st_size and self._is_asked_for(files):
-                    segment = opened.enter_context(LogSegment.of_files(files))
-                    if not segment.is_of(status):
+                    segment = opened.enter_context(LogSegment._of_files(files))
+                    if not segment._is_of(status):
                         raise FileNotFoundError(errno.ENOENT, "another log has its name", files.log)
                     found.append((segment, status.st_size))
             self.segments, self._opened = found, opened.pop_all()
@@ -66,9 +66,9 @@ class OpenedSegments:
         with ExitStack() as opened:
             for files in now.segments:
                 if files.base_offset <= max(known):
-                    segment = opened.enter_context(LogSegment.of_files(files))
+                    segment = opened.enter_context(LogSegment._of_files(files))
                     status = known.get(files.base_offset)
-                    same = there[files.base_offset] = status is not None and segment.is_of(status)
+                    same = there[files.base_offset] = status is not None and segment._is_of(status)
                     if self._is_asked_for(files):
                         found.append((segment, status.st_size if same and status is not None else segment.size))
             self.segments, self._opened = found, opened.pop_all()

@@ -251,7 +251,7 @@ class Scan(Closable):
                 made[name] = np.full(len(records), segment, np.int64)
             else:
                 made[name] = _times(records[name]) if name == "timestamp" else records[name]
-        return Columns.of_length(made, len(records))
+        return Columns._of_length(made, len(records))
 
 
 def _repeated(text: str, rows: int) -> StringColumn:

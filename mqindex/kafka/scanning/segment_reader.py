@@ -93,7 +93,7 @@ class SegmentReader:
                     return
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[Any, _Rows]]:
-        for log, rows in self._segment.batch_parts(start, stop, check_crc=self._check_crc):
+        for log, rows in self._segment._batch_parts(start, stop, check_crc=self._check_crc):
             self._read(int(rows["size"].sum(dtype=np.int64)))
             whole = rows[rows["position"] + rows["size"] <= self._size]
             if len(whole):
@@ -115,7 +115,7 @@ class SegmentReader:
         if isinstance(self._segment.path, Place):  # there a walk over headers reads all
             return at, None
         first = -1 if self._wanted.start is None else self._wanted.start
-        end, begun, walk = self._wanted.stop, False, self._segment.walk(at, self._size)
+        end, begun, walk = self._wanted.stop, False, self._segment._new_walk(at, self._size)
         for log, limit in walk:
             scan = BatchScan(log, walk.at, limit, check_crc=False)
             for view in scan:

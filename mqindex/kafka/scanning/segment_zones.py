@@ -68,7 +68,7 @@ def _identity(segment: LogSegment) -> FileIdentity | None:
 
 def _mark(segment: LogSegment, end: int) -> bytes:
     start = max(end - MARK_BYTES, 0)
-    log = segment.log_bytes(start, end)
+    log = segment._log_bytes(start, end)
     mark = mark_of(log[start:end])
     check_whole(log)
     return mark
@@ -80,7 +80,7 @@ def entries_of(segment: LogSegment, log: Any, rows: npt.NDArray[Any]) -> Entries
     starts, count = rows["position"].astype(np.int64), np.zeros(number, np.int64)
     least, first = np.full((2, number), _LATEST, np.int64)
     greatest, last = np.full((2, number), NO_TIME, np.int64)
-    for records in segment.records_of([(log, rows)], ("position", "offset", "timestamp")):
+    for records in segment._records_of([(log, rows)], ("position", "offset", "timestamp")):
         positions, offsets, times = records["position"], records["offset"], records["timestamp"]
         cuts = np.flatnonzero(np.r_[True, positions[1:] != positions[:-1]])
         batch = np.searchsorted(starts, positions[cuts])

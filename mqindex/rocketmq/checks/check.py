@@ -108,8 +108,11 @@ def _check_file(check: FileCheck) -> Checked:
     if size != wanted:
         return _bad(check, catalogue.INDEX_SIZE.finding(check.path, expected=wanted, got=size))
     try:
-        with IndexFile.open_known(check.path, check.geometry) as index, LogEntries(check.spans, tags=check.tags) as log:
-            faults = [structural_finding(check.path, fault) for fault in index.check()]
+        with (
+            IndexFile._open_known(check.path, check.geometry) as index,
+            LogEntries(check.spans, tags=check.tags) as log,
+        ):
+            faults = [structural_finding(check.path, fault) for fault in index._check()]
             if any(fault.severity == "error" for fault in faults):
                 return _bad(check, *faults)
             checked = _against_log(check, index, log, faults)
@@ -210,7 +213,7 @@ def _wrong_ends(path: str, header: IndexHeader, log: LogEntries, begin: Place | 
 
 def _expired(index: IndexFile, log: LogEntries, absent: int) -> list[Finding]:
     """`absent` entries are of messages that are in no file of the log, in an unmoved file the first ones."""
-    stop = next_entry(index) if index.order().moved else absent + 1
+    stop = next_entry(index) if index._order().moved else absent + 1
     count = entries_of(index, stop, lambda phy_offsets: are_expired(phy_offsets, log))
     return [catalogue.INDEX_ENTRIES_EXPIRED.finding(index.path, got=count)] if count else []
 

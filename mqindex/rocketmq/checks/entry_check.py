@@ -126,7 +126,7 @@ class _File:
         self._first = self._number = stretch.number
         self._agrees = True
         try:
-            self._index = IndexFile.open_known(stretch.path, stretch.geometry)
+            self._index = IndexFile._open_known(stretch.path, stretch.geometry)
             if stretch.begin.phy_offset < start:
                 self._first = self._number = self._first_from(start)
         except (MQIndexError, OSError):
@@ -142,7 +142,7 @@ class _File:
 
     def _compare(self, index: IndexFile, wanted: Array) -> None:
         stop = self._number + len(wanted)
-        self._agrees = stop <= next_entry(index) and index.compare_run(self._number, wanted) == len(wanted)
+        self._agrees = stop <= next_entry(index) and index._compare_run(self._number, wanted) == len(wanted)
         self._number = stop
 
     def finish(self) -> EntryRun:

@@ -148,7 +148,7 @@ def _no_file(kind: Kind, config: str, name: str, expected: str) -> Finding:
 
 
 def _consumer_offsets(check: SideCheck, config: str) -> list[Finding]:
-    table = _read(lambda: ConsumerOffsets.read(config, lambda topic, queue_id: 0))
+    table = _read(lambda: ConsumerOffsets._read(config, lambda topic, queue_id: 0))
     offsets = [
         (name, (name.split("@", maxsplit=1)[0], queue_id), offset)
         for name, of_queues in table.items()

@@ -40,7 +40,7 @@ def verify_structure(path: str, options: StoreArguments, *, engine: Engine) -> R
 def _check(task: _Task) -> _Result:
     path, slots, entries = task
     try:
-        with IndexFile.open_known(path, (slots, entries)) as file:
-            return [structural_finding(path, fault) for fault in file.check()], next_entry(file) - 1
+        with IndexFile._open_known(path, (slots, entries)) as file:
+            return [structural_finding(path, fault) for fault in file._check()], next_entry(file) - 1
     except (MQIndexError, OSError) as error:
         return [catalogue.INDEX_UNREADABLE.finding(path, error=error)], 0

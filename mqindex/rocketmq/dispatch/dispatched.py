@@ -102,7 +102,7 @@ def _holds_moved(file: IndexFile, at: int, expected: list[int]) -> bool:
     them twice.
     """
     count = file.header.index_count
-    if file.order().entries < max(count - 1, 2):
+    if file._order().entries < max(count - 1, 2):
         return False
     found: Counter[int] = Counter()
     for start in range(1, count, _BLOCK):

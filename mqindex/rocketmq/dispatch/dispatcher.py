@@ -158,7 +158,7 @@ class Dispatcher:
             return
         if entries["phy_offset"][0] < self._skip:
             entries = entries[np.searchsorted(entries["phy_offset"], self._skip) :]
-        self.entries += self._index.put_run(entries)
+        self.entries += self._index._put_run(entries)
         if self._queues is None and len(entries):
             self.store_timestamp = int(entries["store_timestamp"][-1])
 
@@ -168,7 +168,7 @@ class Dispatcher:
             return
         files = self._index.files
         if not files or (files[-1].is_write_full() and last_message > files[-1].header.end_phy_offset):
-            self._index.create_index_file()
+            self._index._create_index_file()
 
     def _put_units(self, units: npt.NDArray[Any]) -> None:
         if self._queues is None or not len(units):
@@ -187,7 +187,7 @@ class Dispatcher:
 
     def _put_into(self, queue: ConsumeQueue, number: int, units: npt.NDArray[Any]) -> None:
         try:
-            self.units += queue.put_units(units, fill_holes=True).written
+            self.units += queue._put_units(units, fill_holes=True).written
         except OffsetOverflowError:  # queue offsets that no broker gives: the message is in no queue
             self._refuse(self._names[number], len(units))
 

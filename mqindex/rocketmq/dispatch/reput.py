@@ -161,7 +161,7 @@ class Reput(Closable):
         before = self.result()
         if self._index is not None:  # how many entries the bytes that wait give can only be estimated
             waiting = self._log.lag() if stop is None else stop - self.phy_offset
-            self._index.expect(waiting // _LOG_PER_ENTRY)
+            self._index._expect(waiting // _LOG_PER_ENTRY)
         self._turn(stop)
         while self._log.settle():
             self._turn(stop)

@@ -105,7 +105,7 @@ def _read(options: StoreOptions) -> _Read:
     directory = join(options.root, "config")
     try:
         refuse_config_in_rocksdb(options)
-        offsets = dict(ConsumerOffsets.read(directory, lambda topic, queue_id: 0))
+        offsets = dict(ConsumerOffsets._read(directory, lambda topic, queue_id: 0))
         delays = read_delay_offsets(directory)
     except (MQIndexError, OSError) as error:
         return {}, {}, {}, reason(error)

@@ -45,7 +45,7 @@ def comparisons(index: IndexFile, log: LogEntries, count: int, *, every: bool) -
     The first comparison begins where the file begins in the log, the last one ends where it ends. There must be an
     entry that the log still has.
     """
-    order = index.order()
+    order = index._order()
     if not order.moved:
         found = _as_written(index, log, count, every)
         whole = order.entries == next_entry(index) - 1
@@ -64,7 +64,7 @@ def _doubt(found: list[Comparison]) -> int:
 
 def entries_absent(index: IndexFile, log: LogEntries) -> int:
     """How many entries are of messages that are in no file of the log, where entries were moved; else: at the begin."""
-    if not index.order().moved:
+    if not index._order().moved:
         return first_in_log(index, log) - 1
     return entries_of(index, next_entry(index), lambda phy_offsets: are_absent(phy_offsets, log))
 
@@ -298,7 +298,7 @@ class _MovedPart:
 
 def first_time_diff(index: IndexFile, log: LogEntries, begin: Place) -> int | None:
     """The time_diff of the entry that was the file's first before entries were moved, at `begin` in the log."""
-    return _MovedPart(index, log, index.order().entries).first_diff(begin)
+    return _MovedPart(index, log, index._order().entries).first_diff(begin)
 
 
 def _of_message(offset: int, wanted: Array, diffs: Array, got: Array, seeded: int) -> Iterator[Difference]:

@@ -201,14 +201,14 @@ class IndexFile(SingleCalls, Closable):
                 require_here(where)
             from mqindex.rocketmq.index.elsewhere import find_file
 
-            return cls.open_elsewhere(find_file(where, *given))
+            return cls._open_elsewhere(find_file(where, *given))
         return cls._opened(where, writable, lambda file: geometry.of_file(file, *given))
 
     @classmethod
-    def open_known(
+    def _open_known(
         cls, path: str, known: geometry.Geometry, *, writable: bool = False, sidecars: bool = True
     ) -> IndexFile:
-        """Internal: open a file whose geometry other files show; its own content may be damaged, and is not asked.
+        """Open a file whose geometry other files show; its own content may be damaged, and is not asked.
 
         `sidecars` False: they are left alone, which take another descriptor.
         """
@@ -217,8 +217,8 @@ class IndexFile(SingleCalls, Closable):
         )
 
     @classmethod
-    def open_elsewhere(cls, found: Elsewhere) -> IndexFile:
-        """Internal: an index file of which the pages that a call needs are read before."""
+    def _open_elsewhere(cls, found: Elsewhere) -> IndexFile:
+        """An index file of which the pages that a call needs are read before."""
         return cls(found.file, *found.geometry, ExitStack(), elsewhere=found)
 
     @classmethod
@@ -304,28 +304,28 @@ class IndexFile(SingleCalls, Closable):
         reports the rest.
         """
         phys, stored = int64s("phy_offsets", phy_offsets), times("store_timestamps", store_timestamps)
-        return self.put_batch(key_batch(keys, topic), 0, phys, stored)
+        return self._put_batch(key_batch(keys, topic), 0, phys, stored)
 
-    def put_batch(
+    def _put_batch(
         self,
         batch: KeyBatch,
         start: int,
         phy_offsets: npt.NDArray[np.int64],
         store_timestamps: npt.NDArray[np.int64],
     ) -> int:
-        """Internal: append the keys of a batch from position `start` on; returns how many were stored."""
+        """Append the keys of a batch from position `start` on; returns how many were stored."""
         self._file.require_whole()
         self._reserve(len(batch) - start)
-        self.expect(len(batch) - start)
+        self._expect(len(batch) - start)
         return self._core.put_keys(batch, phy_offsets, store_timestamps, start)
 
-    def expect(self, entries: int) -> None:
-        """Internal: about so many entries will be put soon, in one run or in several; that makes many faster."""
+    def _expect(self, entries: int) -> None:
+        """About so many entries will be put soon, in one run or in several; that makes many faster."""
         if entries >= _BULK and not self._core.closed:
             self._file.advise_huge()
 
-    def put_run(self, run: npt.NDArray[Any]) -> int:
-        """Internal: append entries that a walk of a log gave, an array of `RUN_ENTRY`; returns how many."""
+    def _put_run(self, run: npt.NDArray[Any]) -> int:
+        """Append entries that a walk of a log gave, an array of `RUN_ENTRY`; returns how many."""
         self._file.require_whole()
         self._reserve(len(run))
         return self._core.put_run(run)
@@ -360,9 +360,9 @@ class IndexFile(SingleCalls, Closable):
         """
         first, last = period(begin, end)
         hashes = key_batch(keys, topic).hashes()
-        return Hits(*self.select_hashes(hashes, whole_count("max_num", max_num), begin=first, end=last))
+        return Hits(*self._select_hashes(hashes, whole_count("max_num", max_num), begin=first, end=last))
 
-    def select_hashes(
+    def _select_hashes(
         self,
         hashes: npt.NDArray[np.int32],
         max_num: int | npt.NDArray[np.int32] = 64,
@@ -371,7 +371,7 @@ class IndexFile(SingleCalls, Closable):
         end: int = MAX_TIMESTAMP,
         asked: AskedHashes | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Internal: (values, offsets) of many key hashes; `max_num` may be an array of int32, one for each.
+        """(values, offsets) of many key hashes; `max_num` may be an array of int32, one for each.
 
         `asked`: the same hashes, where other files are asked for them too.
         """
@@ -391,23 +391,23 @@ class IndexFile(SingleCalls, Closable):
         return select_in_parts(self._core, hashes, max_num, begin, end, heads)
 
     @property
-    def asks_a_filter(self) -> bool:
-        """Internal: whether `select_hashes` may ask a key filter, as of many files once, by `asked_hashes`."""
+    def _asks_a_filter(self) -> bool:
+        """Whether `select_hashes` may ask a key filter, as of many files once, by `asked_hashes`."""
         return self._sidecars is not None or self._elsewhere is not None
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Internal: whether it is no file of this machine, and `read_ahead` saves time."""
+    def _is_elsewhere(self) -> bool:
+        """Whether it is no file of this machine, and `read_ahead` saves time."""
         return self._elsewhere is not None
 
-    def read_ahead(self, asked: AskedHashes, max_num: int, begin: int, end: int) -> None:
-        """Internal: of a file elsewhere, read what `select_hashes` of these will need, beside other files."""
+    def _read_ahead(self, asked: AskedHashes, max_num: int, begin: int, end: int) -> None:
+        """Of a file elsewhere, read what `select_hashes` of these will need, beside other files."""
         if self._elsewhere is not None:
             self._elsewhere.read_ahead(self._core, asked, max_num, begin, end)
 
     def _select_elsewhere(self, key_hash: int, max_num: int, begin: int, end: int) -> npt.NDArray[np.int64]:
         """`SingleCalls` calls it for a file elsewhere."""
-        return self.select_hashes(np.array([key_hash], np.int32), max_num, begin=begin, end=end)[0]
+        return self._select_hashes(np.array([key_hash], np.int32), max_num, begin=begin, end=end)[0]
 
     @property
     def header(self) -> IndexHeader:
@@ -456,8 +456,8 @@ class IndexFile(SingleCalls, Closable):
         self._need(start, count)
         return Columns(dict(zip(INDEX_ENTRY_FIELDS, self._core.entries(start, stop), strict=True)))
 
-    def compare_run(self, start: int, run: npt.NDArray[Any]) -> int:
-        """Internal: how many records of a run (`RUN_ENTRY`), from the first on, are the entries from number `start` on.
+    def _compare_run(self, start: int, run: npt.NDArray[Any]) -> int:
+        """How many records of a run (`RUN_ENTRY`), from the first on, are the entries from number `start` on.
 
         The time_diff of entry 1 is left out: it counts from the end of a file before this one.
         """
@@ -476,14 +476,14 @@ class IndexFile(SingleCalls, Closable):
         self._space.populate()
         return self._core.slots()
 
-    def check(self) -> list[tuple[str, int, int, int, int]]:
-        """Internal: the first 100 contradictions inside the file: (kind, number, at byte, expected, got) each."""
+    def _check(self) -> list[tuple[str, int, int, int, int]]:
+        """The first 100 contradictions inside the file: (kind, number, at byte, expected, got) each."""
         self._file.require_whole()
         self._space.populate()
         return self._core.check()
 
-    def order(self) -> Order:
-        """Internal: how many entries are in the order of their slots."""
+    def _order(self) -> Order:
+        """How many entries are in the order of their slots."""
         self._file.require_whole()
         self._need(0, _MANY + 1)
         order = Order(*self._core.order(_MANY))
@@ -492,8 +492,8 @@ class IndexFile(SingleCalls, Closable):
         self._space.populate()
         return Order(*self._core.order())
 
-    def sort_into(self, target: IndexCore) -> None:
-        """Internal: fill a zeroed file with the entries in the order of their slots, and the header."""
+    def _sort_into(self, target: IndexCore) -> None:
+        """Fill a zeroed file with the entries in the order of their slots, and the header."""
         self._file.require_whole()
         self._space.populate()
         sort_into(self._core, target)
@@ -537,7 +537,7 @@ class IndexFile(SingleCalls, Closable):
 
 
 def asked_hashes(hashes: npt.NDArray[np.int32], *, alone: bool = False) -> AskedHashes:
-    """Internal: key hashes for the key filter of one file (`alone`) or of several; most look-ups load none of it."""
+    """Key hashes for the key filter of one file (`alone`) or of several; most look-ups load none of it."""
     from mqindex._native.key_filter import AskedHashes
 
     return AskedHashes(hashes, alone=alone)

@@ -150,7 +150,7 @@ class IndexService(Closable):
             from mqindex.rocketmq.index.elsewhere import find_files
 
             found = find_files(where, *given)
-            return cls(where, [IndexFile.open_elsewhere(one) for one in found], *found[0].geometry, False, ExitStack())
+            return cls(where, [IndexFile._open_elsewhere(one) for one in found], *found[0].geometry, False, ExitStack())
         if writable:
             disk.make_directories(where, inherit=True)
         elif not disk.is_directory(where):
@@ -188,10 +188,10 @@ class IndexService(Closable):
         The walk stops after the first file that begins before `begin`. Only hashes are compared: an offset may be
         of another key, the message shows which. Source: RocketMQ 4.9.3, `IndexService.queryOffset`.
         """
-        return self.answer(topic, key, whole_count("max_num", max_num), *period(begin, end))
+        return self._answer_of(topic, key, whole_count("max_num", max_num), *period(begin, end))
 
-    def answer(self, topic: str | None, key: str, max_num: int, begin: int, end: int) -> QueryOffsetResult:
-        """Internal: `query_offset`, with numbers, and times in ms, that were checked before."""
+    def _answer_of(self, topic: str | None, key: str, max_num: int, begin: int, end: int) -> QueryOffsetResult:
+        """`query_offset`, with numbers, and times in ms, that were checked before."""
         return self._asked(partial(_answer, full_key=index_key(topic, key), most=max_num, begin=begin, end=end))
 
     def query_offsets(
@@ -211,10 +211,10 @@ class IndexService(Closable):
         """
         most = whole_count("max_num", max_num)
         first, last = period(begin, end)
-        return self.hits(key_batch(keys, topic=topic).hashes(), most, first, last)
+        return self._hits(key_batch(keys, topic=topic).hashes(), most, first, last)
 
-    def hits(self, hashes: npt.NDArray[np.int32], max_num: int, begin: int, end: int) -> Hits:
-        """Internal: `query_offsets` of hashes, with numbers, and times in ms, that were checked before."""
+    def _hits(self, hashes: npt.NDArray[np.int32], max_num: int, begin: int, end: int) -> Hits:
+        """`query_offsets` of hashes, with numbers, and times in ms, that were checked before."""
         return self._asked(partial(_select, hashes=hashes, most=max_num, begin=begin, end=end))
 
     def build_index(self, topic: str | None, keys: Keys, phy_offsets: npt.ArrayLike, store_timestamps: Times) -> int:
@@ -234,26 +234,26 @@ class IndexService(Closable):
         with self._lock:
             done = 0
             while done < len(batch):
-                done += self._current().put_batch(batch, done, phys, stored)
+                done += self._current()._put_batch(batch, done, phys, stored)
         return done
 
-    def put_run(self, run: npt.NDArray[Any]) -> int:
-        """Internal: put the entries of a stretch of log, an array of `RUN_ENTRY`, rolling over as `build_index`."""
+    def _put_run(self, run: npt.NDArray[Any]) -> int:
+        """Put the entries of a stretch of log, an array of `RUN_ENTRY`, rolling over as `build_index`."""
         self._check_writable()
         with self._lock:
-            done = self._files[-1].put_run(run) if self._files and not self._closed else 0  # as a rule there is room
+            done = self._files[-1]._put_run(run) if self._files and not self._closed else 0  # as a rule there is room
             while done < len(run):
-                done += self._current().put_run(run[done:])
+                done += self._current()._put_run(run[done:])
         return done
 
-    def expect(self, entries: int) -> None:
-        """Internal: about so many entries will be put soon, in many runs."""
+    def _expect(self, entries: int) -> None:
+        """About so many entries will be put soon, in many runs."""
         self._expected = entries
         for file in self._files[-1:]:
-            file.expect(entries)
+            file._expect(entries)
 
-    def create_index_file(self) -> None:
-        """Internal: make sure that a file has room for an entry, as the broker does before it reads any message."""
+    def _create_index_file(self) -> None:
+        """Make sure that a file has room for an entry, as the broker does before it reads any message."""
         self._check_writable()
         with self._lock:
             self._current()
@@ -288,7 +288,7 @@ class IndexService(Closable):
             end_timestamp=seeds[1],
         )
         self._files.append(fresh)
-        fresh.expect(self._expected)
+        fresh._expect(self._expected)
         if files:
             self.on_full(files[-1])
         return fresh
@@ -345,7 +345,7 @@ def _opened(paths: list[str], pair: geometry.Geometry, writable: bool, held: Exi
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     sidecars = most == resource.RLIM_INFINITY or 2 * len(paths) <= most - _DESCRIPTORS_LEFT
     return [
-        held.enter_context(IndexFile.open_known(path, pair, writable=writable, sidecars=sidecars)) for path in paths
+        held.enter_context(IndexFile._open_known(path, pair, writable=writable, sidecars=sidecars)) for path in paths
     ]
 
 
@@ -366,7 +366,7 @@ def _flush(files: tuple[IndexFile, ...]) -> None:
 def _answer(files: tuple[IndexFile, ...], full_key: str, most: int, begin: int, end: int) -> QueryOffsetResult:
     """What a broker answers, from the newest file on."""
     found: list[npt.NDArray[np.int64]] = []
-    at_once = bool(files) and files[0].is_elsewhere  # what is needed of them is read together
+    at_once = bool(files) and files[0]._is_elsewhere  # what is needed of them is read together
     if at_once:
         found.append(_select(files, key_batch([full_key]).hashes(), most, begin, end).values)
     for file in () if at_once else reversed(files):
@@ -385,12 +385,12 @@ def _select(files: tuple[IndexFile, ...], hashes: npt.NDArray[np.int32], most: i
     parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
     most = min(most, 2**31 - 1)
     left: int | npt.NDArray[np.int32] = most  # of every key, then of each
-    asked = asked_hashes(hashes) if any(file.asks_a_filter for file in files) else None
+    asked = asked_hashes(hashes) if any(file._asks_a_filter for file in files) else None
     searched = [file for file in _until(files, begin) if file.is_time_matched(begin, end)]
-    if asked is not None and len(searched) > 1 and searched[0].is_elsewhere:
-        of_each(lambda file: file.read_ahead(asked, most, begin, end), searched, _AT_ONCE)
+    if asked is not None and len(searched) > 1 and searched[0]._is_elsewhere:
+        of_each(lambda file: file._read_ahead(asked, most, begin, end), searched, _AT_ONCE)
     for file in searched:
-        parts.append(file.select_hashes(hashes, left, begin=begin, end=end, asked=asked))
+        parts.append(file._select_hashes(hashes, left, begin=begin, end=end, asked=asked))
         if file is searched[-1]:
             break
         left = (left - np.diff(parts[-1][1])).astype(np.int32)

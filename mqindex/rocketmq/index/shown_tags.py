@@ -137,7 +137,7 @@ def shown_before(index: IndexFile, spans: Sequence[LogSpan]) -> Shown:
 
 def _ends(index: IndexFile, log: LogEntries, counts: Sequence[int]) -> list[list[tuple[int, int]]]:
     """The ranges of phy offsets of so many entries at the begin, and at the end."""
-    if index.order().moved:
+    if index._order().moved:
         step = max(next_entry(index) // _SAMPLES, 1)
         offsets, some = _in_log(index, log, step), [-(-count // step) for count in counts]
         ends = [[offsets[: few + 1] for few in some], [offsets[-few - 1 :] for few in some]]
@@ -188,7 +188,7 @@ def _numbers(index: IndexFile, start: int, stop: int) -> range:
 
 def _cuts(index: IndexFile, log: LogEntries, start: int, stop: int) -> list[int]:
     """`start`, and messages after it so far apart that what is between fits into memory."""
-    if index.order().moved:
+    if index._order().moved:
         offsets = _in_log(index, log, _BLOCK)
     else:
         numbers = _numbers(index, start, stop)[_BLOCK::_BLOCK]
@@ -199,7 +199,7 @@ def _cuts(index: IndexFile, log: LogEntries, start: int, stop: int) -> list[int]
 
 def _entries(index: IndexFile, start: int, stop: int) -> tuple[Array, Array]:
     """Those of the messages at the phy offsets [start, stop); and other offsets that are where these should be."""
-    moved, header = index.order().moved, index.header
+    moved, header = index._order().moved, index.header
     numbers = range(1, next_entry(index)) if moved else _numbers(index, start, stop)
     found, others = [np.empty(0, _GOT)], [np.empty(0, np.int64)]
     for block in _blocks(index, numbers.start, numbers.stop):

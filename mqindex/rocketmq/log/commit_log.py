@@ -147,8 +147,8 @@ class CommitLog(MappedLog):
         return cls(files, skipped)
 
     @classmethod
-    def as_set(cls, options: StoreOptions) -> CommitLog:
-        """Internal: the log of a store, to read; its files are as long as the broker's configuration says."""
+    def _as_set(cls, options: StoreOptions) -> CommitLog:
+        """The log of a store, to read; its files are as long as the broker's configuration says."""
         log = cls.open(options.commitlog)
         if (size := options.known(LOG_FILE_SIZE)) is not None:
             with options.blaming(FormatError, LOG_FILE_SIZE):
@@ -156,8 +156,8 @@ class CommitLog(MappedLog):
         return log
 
     @classmethod
-    def of_store(cls, options: StoreOptions, *, flush: str | None = None) -> CommitLog:
-        """Internal: the log of a store, to append to it; the caller holds the store's lock."""
+    def _of_store(cls, options: StoreOptions, *, flush: str | None = None) -> CommitLog:
+        """The log of a store, to append to it; the caller holds the store's lock."""
         return cls._opened(options, None, flush, store=False)
 
     @classmethod
@@ -187,14 +187,14 @@ class CommitLog(MappedLog):
         return self._end
 
     @property
-    def most_phy_offset(self) -> int:
-        """Internal: a phy offset behind which the log does not reach: its end if that is known. Nothing is read."""
+    def _most_phy_offset(self) -> int:
+        """A phy offset behind which the log does not reach: its end if that is known. Nothing is read."""
         known = self._appender is not None or self._end is not None or not self.files
         return self.max_phy_offset if known else self.files[-1].stop
 
-    def reaches(self, phy_offset: int) -> bool:
-        """Internal: whether the end is there or later. It is looked for only where the newest file must tell."""
-        if phy_offset > self.most_phy_offset:
+    def _reaches(self, phy_offset: int) -> bool:
+        """Whether the end is there or later. It is looked for only where the newest file must tell."""
+        if phy_offset > self._most_phy_offset:
             return False
         begun = self.files[self._newest_begun()].start if self.files and self._appender is None else 0
         return phy_offset <= begun or phy_offset <= self.max_phy_offset
@@ -250,7 +250,7 @@ class CommitLog(MappedLog):
         at = whole_number("phy_offset", phy_offset)
         start, stop, mapped, path, until = self._near
         if not (start <= at < stop and monotonic() < until):
-            file, mapped = self.file_at(at)
+            file, mapped = self._file_at(at)
             start, path = file.start, file.path
             if isinstance(mapped, Mapping):  # all of the file
                 self._near = start, file.stop, mapped, path, monotonic() + LOOK_AGAIN_SECONDS
@@ -260,7 +260,7 @@ class CommitLog(MappedLog):
             message = read_message(mapped, start, at, path)
         except FormatError:
             self._near = _NOWHERE
-            self.file_at(at)  # one that was cut, or is deleted, says so
+            self._file_at(at)  # one that was cut, or is deleted, says so
             raise
         if size is not None and size != message.size:
             raise FormatError(
@@ -269,8 +269,8 @@ class CommitLog(MappedLog):
             )  # fmt: skip
         return message
 
-    def trust(self, phy_offset: int) -> None:
-        """Internal: the caller knows that every record up to there is good; scans need not look."""
+    def _trust(self, phy_offset: int) -> None:
+        """The caller knows that every record up to there is good; scans need not look."""
         self._good = phy_offset
 
     def append_message(self, message: NewMessage, *, queue_offset: int) -> AppendMessageResult:
@@ -361,16 +361,16 @@ class CommitLog(MappedLog):
     def _scan(self, start: int, stop: int, columns: tuple[str, ...], check_crc: bool) -> Iterator[Columns]:
         if self._appender is not None:
             stop = min(stop, self.max_phy_offset)
-        return self.over_files(
+        return self._over_files(
             start, stop,
             lambda file, last: scan_file(
                 file, start, stop, columns, check_crc=check_crc, last=last, looking=self._require_open,
-                damaged=self.record, known=self._good,
+                damaged=self._record, known=self._good,
             ),
         )  # fmt: skip
 
-    def over_files(self, start: int, stop: int, read: Callable[[LogFile, bool], Iterator[_T]]) -> Iterator[_T]:
-        """Internal: what `read(file, last)` gives of each file with phy offsets in [start, stop).
+    def _over_files(self, start: int, stop: int, read: Callable[[LogFile, bool], Iterator[_T]]) -> Iterator[_T]:
+        """What `read(file, last)` gives of each file with phy offsets in [start, stop).
 
         `last`: it is the last one of the log. Files that a broker has deleted meanwhile are in `expired`.
         """
@@ -384,8 +384,8 @@ class CommitLog(MappedLog):
                     if number == last or not self._has_expired(number):
                         raise
 
-    def record(self, stretch: Damage) -> None:
-        """Internal: remember what a scan could not read."""
+    def _record(self, stretch: Damage) -> None:
+        """Remember what a scan could not read."""
         if stretch not in self.damage:
             self.damage.append(stretch)
 

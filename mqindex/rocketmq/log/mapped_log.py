@@ -41,21 +41,21 @@ class MappedLog(Closable):
         """The phy offset at which the first file begins; 0 for a log without files."""
         return self.files[0].start if self.files else 0
 
-    def file_at(self, phy_offset: int) -> tuple[LogFile, Buffer]:
-        """Internal: the file that holds a phy offset, and a buffer with the frame there; errors as `map_at`."""
-        file, mapped = self.map_at(phy_offset)
+    def _file_at(self, phy_offset: int) -> tuple[LogFile, Buffer]:
+        """The file that holds a phy offset, and a buffer with the frame there; errors as `map_at`."""
+        file, mapped = self._map_at(phy_offset)
         return file, frame_window(mapped, file.start, phy_offset)
 
-    def frames_at(
+    def _frames_at(
         self, phy_offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.integer[Any]]
     ) -> tuple[LogFile, Buffer]:
-        """Internal: the same for frames of one file; sizes: as a queue has them."""
-        file, mapped = self.map_at(int(phy_offsets[0]))
+        """The same for frames of one file; sizes: as a queue has them."""
+        file, mapped = self._map_at(int(phy_offsets[0]))
         first = phy_offsets.astype(np.int64) - file.start
         return file, mapped.windows(first, first + sizes + MARGIN)  # a frame may be longer than a queue has it
 
-    def map_at(self, phy_offset: int) -> tuple[LogFile, MappedFile]:
-        """Internal: the file that holds a phy offset, mapped.
+    def _map_at(self, phy_offset: int) -> tuple[LogFile, MappedFile]:
+        """The file that holds a phy offset, mapped.
 
         `FormatError`: there is none, or a broker has deleted it (`LogExpiredError`).
         """

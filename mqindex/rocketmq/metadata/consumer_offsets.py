@@ -29,8 +29,8 @@ class ConsumerOffsets(Mapping[str, dict[int, int]]):
         self._max_offset = max_offset
 
     @classmethod
-    def read(cls, directory: str, max_offset: Callable[[str, int], int]) -> ConsumerOffsets:
-        """Internal: those of a store's `config` directory; none where it has no such file."""
+    def _read(cls, directory: str, max_offset: Callable[[str, int], int]) -> ConsumerOffsets:
+        """Those of a store's `config` directory; none where it has no such file."""
         plain = load_side_json(join(directory, "consumerOffset.json"), offset_table) or {}
         light = load_side_json(join(directory, "lmqConsumerOffset.json"), lmq_offset_table) or {}
         return cls({**plain, **light}, max_offset)

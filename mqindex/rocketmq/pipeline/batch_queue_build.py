@@ -56,7 +56,7 @@ class BatchQueueBuilder:
         at = 0
         while at < len(units):
             try:
-                file, log = self._log.map_at(int(units["phy_offset"][at]))
+                file, log = self._log._map_at(int(units["phy_offset"][at]))
             except LogExpiredError:
                 at += 1
                 continue

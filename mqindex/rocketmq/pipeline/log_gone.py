@@ -157,7 +157,7 @@ def _reaches(path: str, phy_offset: int, stop: int = 2**63) -> bool:
     """
     try:
         for pair in candidates(path, thorough=False):
-            with IndexFile.open_known(path, pair) as index:
+            with IndexFile._open_known(path, pair) as index:
                 if phy_offset <= _last_entry(index) < stop:
                     return True
     except MQIndexError:
@@ -169,7 +169,7 @@ def _last_entry(index: IndexFile) -> int:
     """The phy offset of the entry that was written last, wherever `optimize` has brought it."""
     count = index.header.index_count
     last = int(index.entries(count - 1, count)["phy_offset"][0])
-    return max(last, index.order().last_phy_offset)
+    return max(last, index._order().last_phy_offset)
 
 
 def _goes_on(path: str, phy_offset: int) -> bool:

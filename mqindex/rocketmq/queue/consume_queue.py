@@ -141,12 +141,12 @@ class ConsumeQueue(Closable):
                 held.enter_context(store.hold_part(_all_queues(where), "queue"))
             else:
                 refuse_other_place(where, "consumequeue", has_files=False)
-            queue = cls.of(where, FileMaps("queue"), file_size=file_size, writable=writable, ext=ext)
+            queue = cls._of(where, FileMaps("queue"), file_size=file_size, writable=writable, ext=ext)
             queue._held = held.pop_all()
             return queue
 
     @classmethod
-    def of(
+    def _of(
         cls,
         directory: str,
         maps: FileMaps,
@@ -156,7 +156,7 @@ class ConsumeQueue(Closable):
         ext: ConsumeQueueExt | None,
         shared: bool = False,
     ) -> ConsumeQueue:
-        """Internal: `open` with maps that may be `shared` with other queues, and then are not closed with this one."""
+        """`open` with maps that may be `shared` with other queues, and then are not closed with this one."""
         given = given_file_size(file_size)
         units = UnitFiles(directory, QUEUE_UNIT_SIZE, maps)
         size = given or file_size_of(units.files, QUEUE_UNIT_SIZE) or QUEUE_FILE_SIZE
@@ -208,12 +208,12 @@ class ConsumeQueue(Closable):
             behind = last_end(self._units, end) if first < end.number else -1
             return QueueBounds(max(first, self._corrected), end.number, behind)
 
-    def file_of(self, queue_offset: int) -> LogFile | None:
-        """Internal: the file that has the place of a queue offset, as last listed; None: there is none."""
+    def _file_of(self, queue_offset: int) -> LogFile | None:
+        """The file that has the place of a queue offset, as last listed; None: there is none."""
         return self._units.file_of(queue_offset)
 
-    def view(self, queue_offset: int, bounds: QueueBounds, parts: _Ints) -> QueueView | None:
-        """Internal: the file of a queue offset, and the end of the queue, for calls while its bounds are these.
+    def _viewed(self, queue_offset: int, bounds: QueueBounds, parts: _Ints) -> QueueView | None:
+        """The file of a queue offset, and the end of the queue, for calls while its bounds are these.
 
         None: they have changed, or it takes more than a look at the last file to see it. `parts` as for `take`.
         """
@@ -257,8 +257,8 @@ class ConsumeQueue(Closable):
         ]
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
-    def take(self, start: int, stop: int, room: int, hashes: npt.NDArray[np.int32] | None, parts: _Ints) -> Taken:
-        """Internal: the first `room` units that `select` gives of [start, stop), which is within the bounds.
+    def _take(self, start: int, stop: int, room: int, hashes: npt.NDArray[np.int32] | None, parts: _Ints) -> Taken:
+        """The first `room` units that `select` gives of [start, stop), which is within the bounds.
 
         Parameters
         ----------
@@ -338,10 +338,10 @@ class ConsumeQueue(Closable):
         unit["phy_offset"], unit["size"] = whole_count("phy_offset", phy_offset), whole_number_from(1, "size", size)
         unit["tags_code"] = int64("tags_code", whole_number("tags_code", tags_code))
         unit["queue_offset"] = int64("queue_offset", whole_number("queue_offset", queue_offset))
-        return self.put_units(unit).written == 1
+        return self._put_units(unit).written == 1
 
-    def put_units(self, units: npt.NDArray[Any], *, fill_holes: bool = False) -> PutUnits:
-        """Internal: append units of this queue in the log's order, an array of `log_entries.UNIT` (`queue` is ignored).
+    def _put_units(self, units: npt.NDArray[Any], *, fill_holes: bool = False) -> PutUnits:
+        """Append units of this queue in the log's order, an array of `log_entries.UNIT` (`queue` is ignored).
 
         `fill_holes`: where the log lost messages, blanks are written for them, as `UnitPlaces` does.
 

@@ -79,8 +79,8 @@ class ConsumeQueueExt(Closable):
         return cls(UnitFiles(where, 1, FileMaps("queue")))
 
     @classmethod
-    def of(cls, directory: str, maps: FileMaps) -> ConsumeQueueExt:
-        """Internal: `open` with maps that are shared with other queues."""
+    def _of(cls, directory: str, maps: FileMaps) -> ConsumeQueueExt:
+        """`open` with maps that are shared with other queues."""
         return cls(UnitFiles(directory, 1, maps), False)
 
     @property
@@ -126,8 +126,8 @@ class ConsumeQueueExt(Closable):
             self._fill(rows[mine], offsets[mine], self._files.files[number], out)
         return Columns(out)
 
-    def tags_codes(self, codes: _Ints) -> _Ints:
-        """Internal: tags codes, with addresses replaced by the codes they lead to; those that lead nowhere stay."""
+    def _tags_codes(self, codes: _Ints) -> _Ints:
+        """Tags codes, with addresses replaced by the codes they lead to; those that lead nowhere stay."""
         units = self.get_many(codes)
         return np.where(units["found"], units["tags_code"], codes)
 

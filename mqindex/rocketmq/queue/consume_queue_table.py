@@ -127,8 +127,8 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         """What else is among the directories of topics and queues."""
         return list_queues(self.directory)[1]
 
-    def bounds(self, names: Iterable[QueueName]) -> Iterator[tuple[QueueName, QueueBounds]]:
-        """Internal: the bounds of these queues as their files show them; none of them stays open."""
+    def _bounds(self, names: Iterable[QueueName]) -> Iterator[tuple[QueueName, QueueBounds]]:
+        """The bounds of these queues as their files show them; none of them stays open."""
         self._require_open()
         maps = FileMaps("queue")
         for name in names:
@@ -236,7 +236,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         return join(self.directory, topic, str(queue_id))
 
     def _opened(self, topic: str, queue_id: int, path: str) -> ConsumeQueue:
-        queue = ConsumeQueue.of(
+        queue = ConsumeQueue._of(
             path,
             self._maps,
             file_size=self.file_size if self.writable else self._given_size,
@@ -251,7 +251,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         if self._ext_directory is None:
             return None
         path = join(self._ext_directory, topic, str(queue_id))
-        return ConsumeQueueExt.of(path, self._maps) if disk.is_directory(path) else None
+        return ConsumeQueueExt._of(path, self._maps) if disk.is_directory(path) else None
 
     def _make(self, path: str) -> None:
         try:

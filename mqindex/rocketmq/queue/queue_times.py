@@ -59,7 +59,7 @@ def pickup_store_timestamp(log: CommitLog, phy_offset: int, size: int) -> int:
     Source: RocketMQ 4.9.3 `CommitLog.pickupStoreTimestamp`, which does not check whether a message begins there.
     """
     try:
-        file, mapped = log.map_at(phy_offset)
+        file, mapped = log._map_at(phy_offset)
     except FormatError as error:
         if was_cut(error):
             raise

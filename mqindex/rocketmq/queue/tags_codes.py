@@ -39,7 +39,7 @@ class TagsCodes:
         """The codes with those of extension units in place of their addresses; an address without a unit stays."""
         if self._ext is None or not len(codes) or int(codes.min()) > MAX_EXT_ADDRESS:
             return codes
-        return self._ext.tags_codes(codes)
+        return self._ext._tags_codes(codes)
 
     def fitting(self, codes: _Ints, wanted: _Hashes) -> npt.NDArray[np.bool_]:
         """Which of the codes a filter lets pass, once addresses are followed."""

@@ -156,7 +156,7 @@ class Scan(Closable):
             wanted, self._taken, start=start, check_crc=False, looking=self._require_open, read=self._count,
             damaged=self.damage.append,
         )  # fmt: skip
-        self._batches = self._log.over_files(start, stop, self._of_file)
+        self._batches = self._log._over_files(start, stop, self._of_file)
 
     @property
     def path(self) -> str | None:
@@ -214,7 +214,7 @@ class Scan(Closable):
             elif name == "body" and self._decompress:
                 column = decompressed_bodies(column, batch["sys_flag"], self._broken)
             made[name] = column
-        return Columns.of_length(made, len(batch))
+        return Columns._of_length(made, len(batch))
 
     def _broken(self, row: int, error: FormatError) -> None:
         self.damage.append(error)

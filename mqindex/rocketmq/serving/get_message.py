@@ -114,7 +114,7 @@ def refusal(
         return GetMessageStatus.OFFSET_OVERFLOW_ONE, offset
     if offset > high:
         return GetMessageStatus.OFFSET_OVERFLOW_BADLY, low if low == 0 and back_to_min else high
-    if queue.file_of(offset) is None:
+    if queue._file_of(offset) is None:
         units = queue.file_size // layout.QUEUE_UNIT_SIZE
         return GetMessageStatus.OFFSET_FOUND_NULL, offset + units - offset % units
     return None
@@ -165,17 +165,17 @@ def _held(log: CommitLog, phy_offset: int, size: int, queue_offset: int) -> Mess
     try:
         return read_unit(log, phy_offset, size, queue_offset)
     except FormatError as error:
-        if was_cut(error) or isinstance(error, LogExpiredError) or log.reaches(phy_offset + size):
+        if was_cut(error) or isinstance(error, LogExpiredError) or log._reaches(phy_offset + size):
             raise
         return None
 
 
 def holds(log: CommitLog, phy_offset: int, size: int) -> bool:
     """Whether the log may have these bytes in one of its files: not if they are expired or known to be yet to come."""
-    if not 0 <= phy_offset < phy_offset + size <= log.most_phy_offset:
+    if not 0 <= phy_offset < phy_offset + size <= log._most_phy_offset:
         return False
     try:
-        file, _ = log.map_at(phy_offset)
+        file, _ = log._map_at(phy_offset)
     except FormatError as error:
         if was_cut(error) or isinstance(error, LogExpiredError):
             raise
@@ -213,7 +213,7 @@ def read_unit(log: CommitLog, phy_offset: int, size: int, queue_offset: int) -> 
 
 def _units_to_go(queue: ConsumeQueue, bounds: QueueBounds, offset: int) -> int:
     """How many units are left from `offset` on in its file; 0: no file holds it. One request reads one file."""
-    file = queue.file_of(offset)
+    file = queue._file_of(offset)
     return 0 if file is None else min(file.stop // layout.QUEUE_UNIT_SIZE, bounds.max_offset) - offset
 
 

@@ -62,7 +62,7 @@ def get_messages(
     hashes = None if wanted.tags is None else wanted.hashes
     batches: list[Columns] = []
     while at < high and found < max_msg_nums:
-        taken = queue.take(at, high, min(max_msg_nums - found, high - at, _MOST), hashes, parts)
+        taken = queue._take(at, high, min(max_msg_nums - found, high - at, _MOST), hashes, parts)
         at = taken.stop
         if taken.gone:
             status, taken = GetMessageStatus.MESSAGE_WAS_REMOVING, taken.where(taken.sizes > 0)
@@ -104,7 +104,7 @@ def _columns(log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str
 def _decoded(log: CommitLog, taken: Taken, wanted: TagFilter, columns: tuple[str, ...]) -> Columns:
     """The messages of units that are in one file of the log."""
     phys, sizes = taken.phy_offsets, taken.sizes
-    file, buf = log.frames_at(phys, sizes)
+    file, buf = log._frames_at(phys, sizes)
     filtered = columns if "tags" in columns or not wanted.tags else (*columns, "tags")
     made, n = columns_at(buf, file.start, phys, sizes, filtered)
     if n < len(phys):

@@ -27,7 +27,7 @@ class KnownPlaces:
     """
 
     def __init__(self) -> None:
-        self._views = QueueViews(GetMessageResult, GetMessageStatus.FOUND, Columns.of_length)
+        self._views = QueueViews(GetMessageResult, GetMessageStatus.FOUND, Columns._of_length)
         self.answer, self.close = self._views.answer, self._views.close
 
     def remember(
@@ -46,7 +46,7 @@ class KnownPlaces:
         """
         if queue is None or answer.status is not GetMessageStatus.FOUND:
             return
-        view = queue.view(min(answer.next_begin_offset, bounds.max_offset - 1), bounds, parts)
+        view = queue._viewed(min(answer.next_begin_offset, bounds.max_offset - 1), bounds, parts)
         if view is not None:
             wanted = tag_filter(tags)
             self._views.remember(log, name, view, tags, None if wanted.tags is None else wanted.hashes)

@@ -466,7 +466,7 @@ class MessageStore(Closable):
         """What groups have consumed, as the broker last saved it, and their lag."""
         self._require_open()
         refuse_config_in_rocksdb(self._options)
-        return ConsumerOffsets.read(self._config, self._max_offset)
+        return ConsumerOffsets._read(self._config, self._max_offset)
 
     @property
     def delay_offsets(self) -> dict[int, int]:

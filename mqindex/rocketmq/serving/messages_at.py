@@ -63,7 +63,7 @@ def _decoded(log: CommitLog, places: _Ints, names: tuple[str, ...], look: _Look)
             sizes = _sizes(log, places[numbers], look)
             numbers, sizes = numbers[sizes > 0], sizes[sizes > 0]
             while len(numbers):
-                file, buf = log.frames_at(places[numbers], sizes)
+                file, buf = log._frames_at(places[numbers], sizes)
                 made, n = columns_at(buf, file.start, places[numbers], sizes, names)
                 if n == len(numbers):
                     yield numbers, as_columns(made, n)
@@ -74,7 +74,7 @@ def _decoded(log: CommitLog, places: _Ints, names: tuple[str, ...], look: _Look)
 def _sizes(log: CommitLog, places: _Ints, look: _Look) -> npt.NDArray[np.int32]:
     """The sizes of the frames at places of one file; 0: there is none."""
     try:
-        file, buf = log.frames_at(places, np.zeros(len(places), np.int32))
+        file, buf = log._frames_at(places, np.zeros(len(places), np.int32))
     except FormatError as error:
         if was_cut(error):
             raise

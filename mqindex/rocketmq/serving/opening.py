@@ -27,7 +27,7 @@ def require_a_part(options: StoreOptions) -> None:
 
 def open_log(options: StoreOptions) -> CommitLog:
     """The commit log as it is now."""
-    return CommitLog.as_set(options)
+    return CommitLog._as_set(options)
 
 
 def open_queues(options: StoreOptions) -> ConsumeQueueTable | None:

@@ -51,7 +51,7 @@ def query_message(
     messages: list[Message] = []
     reach, last = (0, 0), end
     for _ in range(_TRIES):
-        places, *update = index.answer(topic, key, max_num, begin, last)
+        places, *update = index._answer_of(topic, key, max_num, begin, last)
         if len(places) == 0:
             break
         reach = (update[0], update[1])
@@ -72,7 +72,7 @@ def query_exact(
     asked = max_num
     found: dict[int, Message | None] = {}
     while True:
-        places, *update = index.answer(topic, key, asked, begin, end)
+        places, *update = index._answer_of(topic, key, asked, begin, end)
         for phy_offset in places.tolist():
             if phy_offset not in found:
                 message = readable(log, phy_offset)
@@ -99,7 +99,7 @@ def look_message(log: CommitLog, phy_offset: int) -> Message | None:
     try:
         return log.get_message(phy_offset)
     except FormatError as error:
-        if not log.reaches(phy_offset + 1):
+        if not log._reaches(phy_offset + 1):
             return None  # what is written there at this moment is no damage
         if was_cut(error) or not (isinstance(error, _NO_FRAME) or error.at is None or error.field == "phy_offset"):
             raise

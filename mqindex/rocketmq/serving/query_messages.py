@@ -52,7 +52,7 @@ def query_messages(
 
 
 def _answered(index: IndexService, hashes: npt.NDArray[np.int32], max_num: int, begin: int, end: int) -> _Pairs:
-    hits = index.hits(hashes, max_num, begin, end)
+    hits = index._hits(hashes, max_num, begin, end)
     return np.repeat(np.arange(len(hits)), np.diff(hits.offsets)), hits.values
 
 

@@ -37,7 +37,7 @@ class ServedLog:
     def covering(self, bounds: QueueBounds) -> CommitLog:
         """The log, at least up to a queue's end: a running broker writes it first, so it is opened again if shorter."""
         log, wanted = self.log, bounds.max_phy_offset
-        if wanted <= max(self._looked_for, log.most_phy_offset):
+        if wanted <= max(self._looked_for, log._most_phy_offset):
             return log
         with self._lock:
             if wanted > self._looked_for:

@@ -94,7 +94,7 @@ class StoreWriter(Closable):
         self._owner = Owner(options.root)
         self._mark = opened.enter_context(AbortMark(options.root))  # first: it is removed when all others are closed
         # threads that wait for the disk wait here
-        self.log = opened.enter_context(CommitLog.of_store(options, flush="async"))
+        self.log = opened.enter_context(CommitLog._of_store(options, flush="async"))
         found = survey_in_place(options)
         require_log(found)
         require_read(found)
@@ -333,7 +333,7 @@ def _mend(options: StoreOptions) -> None:
         if found.spans and _has_hole(options):
             mend(dry_run=True)  # what refuses a repair does so before anything is cut
             with store.hold_lock(options.root):
-                CommitLog.of_store(options).close()
+                CommitLog._of_store(options).close()
         mend()
 
 

@@ -157,7 +157,7 @@ def opened_log(part: LogRange) -> CommitLog:
         require_seen(error.filename, False)
         raise
     require_seen(part.directories[0], bool(log.files) and log.files[-1].stop >= part.stop)
-    log.trust(part.stop)  # the plan, which knows the log's end, ends there or before
+    log._trust(part.stop)  # the plan, which knows the log's end, ends there or before
     return log
 
 
@@ -185,11 +185,11 @@ def messages(
     """The messages of a range that match. Damage in it is an error; without `fail`, `failOnDataLoss`, it is logged."""
     found = Matches(
         wanted, tuple(columns), start=part.start, check_crc=check_crc, looking=lambda: None, read=lambda _: None,
-        damaged=log.record,
+        damaged=log._record,
     )  # fmt: skip
     for start, stop in [(part.start, part.stop)] if part.stretches is None else part.stretches:
         of_file = partial(_of_file, found, start, stop, is_begin=part.stretches is not None, good=part.stop)
-        for batch in log.over_files(start, stop, of_file):
+        for batch in log._over_files(start, stop, of_file):
             tell(log, fail)
             yield pa.table(batch)
         tell(log, fail)

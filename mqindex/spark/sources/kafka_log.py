@@ -189,7 +189,7 @@ class _LogReader(RangeReader):
         at = end = min(one.start, segment.size)
         segment.next_base_offset = one.end_offset if one.end_offset <= MAX_OFFSET else None
         for start, stop in ((end, one.stop),) if one.stretches is None else one.stretches:
-            for log, rows in segment.batch_parts(start, stop, check_crc=self.check_crc):
+            for log, rows in segment._batch_parts(start, stop, check_crc=self.check_crc):
                 if self.fail:
                     _require_whole(segment)
                     _require_offsets(segment, one, rows)

@@ -137,8 +137,8 @@ def _extents(directory: str) -> list[range]:
 
 
 def _batch_extents(directory: str) -> list[range]:
-    with BatchConsumeQueue.of(directory) as queue:
-        return queue.runs()
+    with BatchConsumeQueue._of(directory) as queue:
+        return queue._runs()
 
 
 def _units(one: _Slice) -> dict[str, Any]:
@@ -162,8 +162,8 @@ def _followed(units: dict[str, Any], ext: ConsumeQueueExt) -> dict[str, Any]:
 
 
 def _batch_units(one: _Slice) -> dict[str, Any]:
-    with BatchConsumeQueue.of(one.path) as queue:
-        runs = [run for run in queue.runs() if run.stop > one.start]
+    with BatchConsumeQueue._of(one.path) as queue:
+        runs = [run for run in queue._runs() if run.stop > one.start]
         if runs:  # else a broker has deleted all of it
             _tell_holes(one.path, runs, one.start, one.stop)
         units = dict(queue.units(one.start, one.stop))

@@ -32,7 +32,7 @@ def test_a_broker_serves_and_continues_optimized_files(stopped: Written, proven:
     assert index_bytes(broker.store)[: len(ordered) - 1] == ordered[:-1]
     continued = index_paths(broker.store)[len(ordered) - 1]
     with IndexFile.open(continued, hash_slot_num=100, index_num=400) as last:
-        assert last.order().entries < last.header.index_count - 1
+        assert last._order().entries < last.header.index_count - 1
     verified = verify(broker.store, deep=True, config=broker.conf)
     assert verified.ok, verified.findings
 

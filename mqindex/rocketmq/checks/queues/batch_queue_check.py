@@ -100,10 +100,10 @@ def _look(look: BatchLook) -> BatchLooked:
     if not files:
         return looked
     try:
-        with BatchConsumeQueue.of(look.path) as queue:
+        with BatchConsumeQueue._of(look.path) as queue:
             looked.min_offset, looked.max_offset = queue.min_offset_in_queue, queue.max_offset_in_queue
             before = -1
-            for number, rows in queue.blocks(*queue.bounds()):
+            for number, rows in queue._blocks(*queue._bounds()):
                 _judge(look, looked, queue, number, rows, before)
                 before = max(before, int(rows["phy_offset"].max()))
     except MQIndexError as error:
@@ -140,7 +140,7 @@ def _first(
     if not which.any():
         return Seen(0)
     at = int(which.argmax())
-    path, place = queue.place(number + at)
+    path, place = queue._place(number + at)
     phy_offset = int(rows["phy_offset"][at])
     return Seen(int(np.count_nonzero(which)), phy_offset, path, place, name, None, phy_offset)
 
@@ -228,9 +228,9 @@ class _Compared:
         self._last = -1
         if name in check.present:
             with suppress(FileNotFoundError):  # its topic was deleted meanwhile
-                self._queue = BatchConsumeQueue.of(join(check.directory, name[0], str(name[1])))
-                _, end = self._queue.bounds()
-                for _, rows in self._queue.blocks(end - 1, end):
+                self._queue = BatchConsumeQueue._of(join(check.directory, name[0], str(name[1])))
+                _, end = self._queue._bounds()
+                for _, rows in self._queue._blocks(end - 1, end):
                     self._last = int(rows["phy_offset"][-1])
 
     def put(self, rows: BatchUnits, valid: npt.NDArray[np.bool_]) -> None:
@@ -256,7 +256,7 @@ class _Compared:
         """The units of the log with the phy offsets from where the last ones ended, up to `stop`."""
         found = np.zeros(len(rows), bool)
         if self._queue is not None:
-            for number, stored in self._queue.blocks(*self._queue.numbers(self._at, stop)):
+            for number, stored in self._queue._blocks(*self._queue._numbers(self._at, stop)):
                 self._compare_stored(self._queue, run, rows, number, stored, found)
         self._at = stop
         run.found += int(np.count_nonzero(found))

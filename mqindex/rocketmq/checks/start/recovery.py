@@ -169,11 +169,11 @@ def reach_of_queues(options: StoreOptions, enough: int = layout.MAX_TIMESTAMP) -
 def _ends_of_queues(options: StoreOptions) -> Iterator[int]:
     try:
         with ConsumeQueueTable.open(options.consume_queue) as table:
-            yield from (bounds.max_phy_offset for _, bounds in table.bounds(table.queues()))
+            yield from (bounds.max_phy_offset for _, bounds in table._bounds(table.queues()))
     except (MQIndexError, OSError):  # a broker has none, or does not start
         return
     for path in queue_paths(options.batch_consume_queue):
-        with BatchConsumeQueue.of(path) as queue:
+        with BatchConsumeQueue._of(path) as queue:
             last = queue.get(queue.max_offset_in_queue - 1)
             yield -1 if last is None else last.phy_offset
 

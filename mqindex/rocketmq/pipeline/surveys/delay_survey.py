@@ -37,7 +37,7 @@ def seen_delays(options: StoreOptions, unread: list[OSError]) -> dict[int, int]:
     if not disk.is_directory(home):
         return {}
     try:
-        with CommitLog.as_set(options) as log:
+        with CommitLog._as_set(options) as log:
             queues = {level: join(home, str(level - 1)) for level in range(1, _MOST_LEVELS + 1)}  # of each level one
             seen = {level: _delay(queue, level, log) for level, queue in queues.items() if disk.is_directory(queue)}
     except MQIndexError:

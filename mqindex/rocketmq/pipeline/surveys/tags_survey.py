@@ -158,7 +158,7 @@ class IndexedTags:
     def _ask(self, number: int, question: Callable[[IndexFile], Answer]) -> Answer | None:
         """The answer of a file that can be read; else None."""
         try:
-            with IndexFile.open_known(self.index_files[number], self.pair) as index:
+            with IndexFile._open_known(self.index_files[number], self.pair) as index:
                 return question(index)
         except MQIndexError as error:
             if was_cut(error) and error.path != self.index_files[number]:
@@ -177,4 +177,4 @@ def _together(found: Iterable[Shown | None]) -> Shown:
 
 
 def _has_no_error(index: IndexFile) -> bool:
-    return all(catalogue.INDEX_FAULTS[kind].severity != "error" for kind, *_ in index.check())
+    return all(catalogue.INDEX_FAULTS[kind].severity != "error" for kind, *_ in index._check())

@@ -94,11 +94,11 @@ class BatchConsumeQueue(Closable):
         """
         where = given_path("directory", directory, storage_options)
         refuse_strangers(where, "a batch consume queue", queues="batchconsumequeue")
-        return cls.of(where)
+        return cls._of(where)
 
     @classmethod
-    def of(cls, directory: str) -> BatchConsumeQueue:
-        """Internal: `open` of a directory that is surely a queue's, also where all that is in it is strange."""
+    def _of(cls, directory: str) -> BatchConsumeQueue:
+        """`open` of a directory that is surely a queue's, also where all that is in it is strange."""
         return cls(UnitFiles(directory, BATCH_UNIT_SIZE, FileMaps("queue")))
 
     @property
@@ -115,13 +115,13 @@ class BatchConsumeQueue(Closable):
     @property
     def min_offset_in_queue(self) -> int:
         """The first queue offset, or what `correct_min_offset` made of it; -1: there is no unit."""
-        first, end = self.bounds()
+        first, end = self._bounds()
         return max(int(self._at(first)["msg_base_offset"]), self._corrected) if first < end else -1
 
     @property
     def max_offset_in_queue(self) -> int:
         """The queue offset that the next message will have; 0 for a queue without units."""
-        first, end = self.bounds()
+        first, end = self._bounds()
         if first >= end:
             return 0
         return _stop_of(self._at(end - 1))
@@ -136,7 +136,7 @@ class BatchConsumeQueue(Closable):
         """
         start = None if start is None else whole_number("start", start)
         stop = None if stop is None else whole_number("stop", stop)
-        first, end = self.bounds()
+        first, end = self._bounds()
         low = first if start is None else max(self._holding(start, first, end), first)
         high = end if stop is None else self._first_from(stop, first, end)
         if start is not None and low < high and _stop_of(self._at(low)) <= start:
@@ -144,39 +144,39 @@ class BatchConsumeQueue(Closable):
         rows = self._rows(low, high)
         return Columns({name: rows[name].astype(rows[name].dtype.newbyteorder("=")) for name in _COLUMNS}, len(rows))
 
-    def runs(self) -> list[range]:
-        """Internal: the queue offsets of files between which none is missing."""
+    def _runs(self) -> list[range]:
+        """The queue offsets of files between which none is missing."""
         runs: list[range] = []
-        for part in self._parts(*self.bounds()):
+        for part in self._parts(*self._bounds()):
             start = runs.pop().start if runs and runs[-1].stop == part.start else part.start
             runs.append(range(start, part.stop))
         return [range(int(self._at(run[0])["msg_base_offset"]), _stop_of(self._at(run[-1]))) for run in runs]
 
-    def bounds(self) -> tuple[int, int]:
-        """Internal: the numbers of the first unit, and after the last."""
+    def _bounds(self) -> tuple[int, int]:
+        """The numbers of the first unit, and after the last."""
         end = self._look()
         return min(self._files.first, end), end
 
-    def numbers(self, start: int, stop: int) -> tuple[int, int]:
-        """Internal: of the units whose frames begin in the phy offsets [start, stop), where these ascend."""
-        first, end = self.bounds()
+    def _numbers(self, start: int, stop: int) -> tuple[int, int]:
+        """Of the units whose frames begin in the phy offsets [start, stop), where these ascend."""
+        first, end = self._bounds()
         return self._search("phy_offset", start, first, end), self._search("phy_offset", stop, first, end)
 
-    def blocks(self, low: int, high: int) -> Iterator[tuple[int, BatchUnits]]:
-        """Internal: the stored units [low, high), some at a time: the number of the first of them, and these."""
+    def _blocks(self, low: int, high: int) -> Iterator[tuple[int, BatchUnits]]:
+        """The stored units [low, high), some at a time: the number of the first of them, and these."""
         for part in self._parts(low, high):
             for at in range(part.start, part.stop, _AT_ONCE):
                 yield at, self._rows(at, min(at + _AT_ONCE, part.stop))
 
-    def place(self, number: int) -> tuple[str, int]:
-        """Internal: where a unit is: a file, and a byte of it."""
+    def _place(self, number: int) -> tuple[str, int]:
+        """Where a unit is: a file, and a byte of it."""
         file = self._files.files[self._files.index_of(number)]
         return file.path, number * BATCH_UNIT_SIZE - file.start
 
     def get(self, queue_offset: int) -> BatchUnit | None:
         """The unit that holds `queue_offset`, with the columns of `units` as fields; None: it is not in the queue."""
         queue_offset = whole_number("queue_offset", queue_offset)
-        first, end = self.bounds()
+        first, end = self._bounds()
         number = self._holding(queue_offset, first, end)
         if not first <= number < end:
             return None
@@ -205,7 +205,7 @@ class BatchConsumeQueue(Closable):
         if boundary not in ("lower", "upper"):
             raise ValueError(f"boundary: expected 'lower' or 'upper', got {boundary!r}")
         ms = milliseconds("ms", ms)
-        end = self.bounds()[1]
+        end = self._bounds()[1]
         parts = [(part.first + part.start, part.first + part.stop) for part in self._files.stretches(0, end)]
         if not parts:
             return -1
@@ -221,7 +221,7 @@ class BatchConsumeQueue(Closable):
         Source: RocketMQ 5.3.3 `BatchConsumeQueue.correctMinOffset`.
         """
         min_phy_offset = whole_number("min_phy_offset", min_phy_offset)
-        first, end = self.bounds()
+        first, end = self._bounds()
         kept = self._search("phy_offset", min_phy_offset, first, end)
         if kept > first:
             self._corrected = max(self._corrected, _stop_of(self._at(self._before(kept))))
@@ -314,7 +314,7 @@ def batch_queue_end(home: str, topic: str, queue_id: int) -> int | None:
     if name_problem(topic, queue_id):
         return None
     try:
-        with BatchConsumeQueue.of(join(home, topic, str(queue_id))) as queue:
+        with BatchConsumeQueue._of(join(home, topic, str(queue_id))) as queue:
             return queue.max_offset_in_queue
     except (MQIndexError, OSError):
         return None
