@@ -1,4 +1,4 @@
-"""Plots of a record: the eight rows of README.md, each ratio, and how the same work grows."""
+"""Plots of a record: the rows of README.md, each ratio, and how the same work grows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.numbers import times
-from bench.rows import EIGHT, GROUPS, full_name, group, largest_scale, peer, rows
+from bench.rows import FRONT, GROUPS, full_name, group, largest_scale, peer, rows
 from bench.scale import SCALES
 
 __all__ = ["growth", "speed", "speed_up", "tables"]
@@ -41,16 +41,16 @@ def tables(record: dict[str, Any]) -> dict[str, Any]:
         )
         for key, row in ratios.items()
     ]
-    eight = [(f"{EIGHT[key]} ({_product(key, full[key])})", full[key]) for key in EIGHT if key in full]
+    front = [(f"{FRONT[key]} ({_product(key, full[key])})", full[key]) for key in FRONT if key in ratios]
     return {
-        "speed": [[words.replace("`", ""), round(row["ratio"], 3)] for words, row in eight],
+        "speed": [[words.replace("`", ""), round(row["ratio"], 3)] for words, row in front],
         "speed-up": [[where, words, *_spread(row)] for name in GROUPS for where, words, row in listed if where == name],
         "growth": [panel for panel in [*map(_sizes(record), GROWN), _batches(full)] if panel],
     }
 
 
 def speed(table: list[Any], colours: dict[str, str]) -> Any:
-    """The eight ratios as bars."""
+    """The ratios of README.md as bars."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 2.6))

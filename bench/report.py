@@ -1,4 +1,4 @@
-"""What users read of a record: the tables and plots of bench/README.md, and the eight rows of README.md."""
+"""What users read of a record: the tables and plots of bench/README.md, and the rows of README.md."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 from bench import pictures
 from bench.machine import ROOT
 from bench.numbers import amount, times
-from bench.rows import EIGHT, GROUPS, Row, full_name, group, largest_scale, peer, rows
+from bench.rows import FRONT, GROUPS, Row, full_name, group, largest_scale, peer, rows
 from bench.scale import SCALES
 
 __all__ = ["stale", "write"]
 
 BEGIN, END = "<!-- written by `python -m bench report` -->", "<!-- written until here -->"
+ALIKE = 0.1  # a ratio so near to 1 is no gain
 MEMORY = ["private memory of a rebuild, 1 GiB of log", "private memory of a rebuild, 16 GiB of log"]
 GROUP_HEADINGS = {
     "RocketMQ": "Compared with RocketMQ's own classes",
@@ -39,7 +40,7 @@ def stale(records: list[dict[str, Any]]) -> list[str]:
 
 def _documents(records: list[dict[str, Any]]) -> dict[str, str]:
     full = "\n\n".join([_full(records[0]), *map(_other, records[1:])])
-    written = {"README.md": _eight(records), os.path.join("bench", "README.md"): full}
+    written = {"README.md": _front(records), os.path.join("bench", "README.md"): full}
     return {path: _filled(path, text) for name, text in written.items() for path in [os.path.join(ROOT, name)]}
 
 
@@ -56,17 +57,15 @@ def _read(path: str) -> str:
         return file.read()
 
 
-def _eight(records: list[dict[str, Any]]) -> str:
+def _front(records: list[dict[str, Any]]) -> str:
     """Each row is of one run: of the first of these machines that has it."""
     found: dict[tuple[str, str], Row] = {}
     for record in reversed(records):
         found |= rows(record, "full")
     lines = [
-        _line([EIGHT[key], _ours(row), _theirs(key[0], row), f"**{times(row['ratio'])}**"])
-        for key in EIGHT
-        if (row := found.get(key))
+        _line([FRONT[key], _ours(row), _theirs(key[0], row), _gain(row)]) for key in FRONT if (row := found.get(key))
     ]
-    head = _head("work", "mqindex", "compared with", "times as fast")
+    head = _head("work", "mqindex", "compared with", "mqindex is")
     return "\n".join([head, *lines, *_memory([found.get(("private_memory", work)) for work in MEMORY])])
 
 
@@ -142,6 +141,14 @@ def _ours(row: Row) -> str:
 
 def _theirs(case: str, row: Row) -> str:
     return f"{amount(row['peer'], row['unit'])}, {peer(case, row)}" if "peer" in row else ""
+
+
+def _gain(row: Row) -> str:
+    if row["kind"] != "faster":
+        return f"{times(row['ratio'])} as long"
+    if abs(row["ratio"] - 1) < ALIKE:
+        return "as fast"
+    return f"**{times(row['ratio'])}** as fast" if row["ratio"] > 1 else f"{times(row['ratio'])} as fast"
 
 
 def _spread(row: Row) -> str:

@@ -42,7 +42,8 @@ def main() -> int:
     OUT.mkdir(parents=True, exist_ok=True)
     write_man_pages("mqindex", shell, version=f"mqindex {__version__}", target_dir=str(OUT))
     lacking = [f"{name}.1 lacks {words}" for name, one in every.items() for words in _lacking(OUT / f"{name}.1", one)]
-    print(*(f"docs: {one}" for one in lacking), sep="\n", file=sys.stderr, end="\n" if lacking else "")
+    for one in lacking:
+        print(f"docs: {one}", file=sys.stderr)
     return 1 if lacking else 0
 
 

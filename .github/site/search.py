@@ -32,7 +32,8 @@ def main() -> int:
         for words, place in ASKED.items()
         if not any(at == place and all(word in title for word in words.split()) for at, title in titles)
     ]
-    print(*(f"docs: {one}" for one in lost), sep="\n", file=sys.stderr)
+    for one in lost:
+        print(f"docs: {one}", file=sys.stderr)
     return 1 if lost else 0
 
 
