@@ -57,19 +57,43 @@ class Disturbed:
         found: list[Any] = self.engine.map(chosen, items, name=name, **options)
         return found
 
+    def map_partitions(self, frame: Any, work: Callable[[int, Any], Any], *, name: str) -> Any:
+        how = self.wrong.get(name)
+        chosen = work if how is None else partial(disturbed_partition, work, how, self.trace / how.__name__)
+        return self.engine.map_partitions(frame, chosen, name=name)
+
 
 def disturbed(stage: Callable[[Any], Any], how: Callable[[], None], trace: Place, item: Any) -> Any:
     """A stage whose first attempt at the first task is disturbed when its work is done."""
+    done = stage(item)
+    disturb(how, trace)
+    return done
+
+
+def disturbed_partition(
+    work: Callable[[int, Any], Any], how: Callable[[], None], trace: Place, number: int, batches: Any
+) -> Any:
+    done = work(number, batches)
+    disturb(how, trace)
+    return done
+
+
+def disturb(how: Callable[[], None], trace: Place, partition: int = 0) -> None:
+    """In the first attempt at a partition, here; later ones, also in a second run of its stage, leave a trace."""
     from pyspark import TaskContext
 
-    done, context = stage(item), TaskContext.get()
-    assert context is not None
-    if context.partitionId() == 0:
-        if context.attemptNumber() == 0:
-            how()
-        else:
-            trace.storage.put(trace.path, b"")
-    return done
+    context, home = TaskContext.get(), trace.parent
+    assert context is not None and home is not None
+    if context.partitionId() != partition:
+        return
+    begun = home + f"-begun-{trace.name}"
+    try:
+        begun.stat_now()
+    except FileNotFoundError:
+        begun.storage.put(begun.path, b"")
+        how()
+    else:
+        trace.storage.put(trace.path, b"")
 
 
 def kill_executor() -> None:
@@ -252,6 +276,35 @@ def parts_built(spark: Any, out: str, options: dict[str, Any] | None, more: int 
     return [tuple(row) for row in frame.mapInArrow(build, "path string, entries bigint").collect()]
 
 
+def index_disturbed(spark: Any, out: str, options: dict[str, Any]) -> Any:
+    """Its driver is a process of its own: what is changed there ends with it."""
+    from mqindex.spark import build
+
+    trace, engine = place_of(f"{out}-trace", options), build.SparkEngine(spark)
+    assert isinstance(trace, Place)
+    wrong = {"sort the entries": kill_executor, "build the index": straggle}
+    build.SparkEngine = lambda _: Disturbed(engine, wrong, trace)  # type: ignore[assignment,misc]
+    return index_built(spark, out, options)
+
+
+def parts_disturbed(spark: Any, out: str, options: dict[str, Any]) -> list[tuple[str, int]]:
+    """Of one partition the executor is killed when it is built, of another one a second attempt is faster."""
+    import mqindex.spark
+
+    build = mqindex.spark.build_partition(out, hash_slot_num=50, index_num=101, storage_options=options)
+    trace = place_of(f"{out}-trace", options)
+    assert isinstance(trace, Place)
+
+    def wrong(batches: Any) -> Any:
+        built = list(build(batches))
+        for partition, how in enumerate((kill_executor, straggle)):
+            disturb(how, trace / how.__name__, partition)
+        yield from built
+
+    frame = entries_of(spark, 3).sortWithinPartitions("seq").select("key", "phy_offset", "store_timestamp")
+    return [tuple(row) for row in frame.mapInArrow(wrong, "path string, entries bigint").collect()]
+
+
 def parts_refused(spark: Any, out: str, options: dict[str, Any]) -> str:
     with pytest.raises(Exception, match="OutputExistsError") as refused:
         parts_built(spark, out, options, 1)
@@ -290,6 +343,30 @@ def test_partitions_become_indexes_there(server: Server, isolated_cluster: Isola
     assert "the output exists and holds something else" in said
     assert CREDENTIAL not in said
     assert server.files("frames/parts") == files
+
+
+@pytest.mark.nightly
+def test_of_an_index_of_a_data_frame_only_attempts_that_count_are_there(
+    server: Server, isolated_cluster: IsolatedCluster
+) -> None:
+    isolated_cluster.run(index_built, f"{server.url}/calm/index", server.options)
+    with isolated_cluster.configured(RETRIES):
+        there = isolated_cluster.run(index_disturbed, f"{server.url}/disturbed-frames/index", server.options)
+    require_index(server, "disturbed-frames/index", there)
+    assert server.files("disturbed-frames/index") == server.files("calm/index")
+    assert set(server.files("disturbed-frames/index-trace")) == {"kill_executor", "straggle"}
+
+
+@pytest.mark.nightly
+def test_of_indexes_of_partitions_only_whole_ones_are_there(server: Server, isolated_cluster: IsolatedCluster) -> None:
+    calm = isolated_cluster.run(parts_built, f"{server.url}/calm/parts", server.options)
+    with isolated_cluster.configured(RETRIES):
+        built = isolated_cluster.run(parts_disturbed, f"{server.url}/disturbed-frames/parts", server.options)
+    assert [(path.rpartition("/parts/")[2], count) for path, count in built] == [
+        (path.rpartition("/parts/")[2], count) for path, count in calm
+    ]
+    assert server.files("disturbed-frames/parts") == server.files("calm/parts")
+    assert set(server.files("disturbed-frames/parts-trace")) == {"kill_executor", "straggle"}
 
 
 def rows_there(spark: Any, url: str, options: dict[str, Any], geometry: tuple[int, int]) -> tuple[list[int], str]:
