@@ -9,7 +9,7 @@ from typing import Final
 
 from mqindex.files.few_threads import started
 
-IN_FLIGHT: Final = 6  # requests
+IN_FLIGHT: Final = 4  # requests
 
 
 class Ahead:
