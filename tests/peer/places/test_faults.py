@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from obstore.store import S3Store
 
-from mqindex.errors import MQIndexError
+from mqindex.errors import FileStateError, MQIndexError
+from mqindex.files.places.place import Place, place_of
+from mqindex.files.places.remote_file import RemoteFile
 from mqindex.rocketmq import IndexService, optimize
 from tests.peer.places.servers import BUCKET, CREDENTIAL, S3
 from tests.support.fault_proxy import DONE, FAULTS, TIME_OUT, FaultProxy
@@ -137,3 +139,16 @@ def test_requests_and_bytes_are_counted_by_kind(s3: S3) -> None:
 
 def test_a_look_up_lists_and_reads_and_writes_nothing(remote: Remote) -> None:
     assert set(remote.requests()) == {"LIST", "HEAD", "GET range"}
+
+
+@pytest.mark.parametrize("size", [40, 1 << 20])
+def test_a_file_that_is_replaced_between_two_ranges_is_told(s3: S3, size: int) -> None:
+    """By one that does not reach to the second range, or as long as it was."""
+    s3.put("replaced", bytes(1 << 20))
+    place = place_of(f"{s3.url}/replaced", s3.options)
+    assert isinstance(place, Place)
+    with RemoteFile(place) as file:
+        file.window(0, 10)
+        s3.put("replaced", b"1" * size)
+        with pytest.raises(FileStateError, match=f"the file was replaced while it was read: .* got {size} bytes"):
+            file.window(1 << 19, (1 << 19) + 10)
