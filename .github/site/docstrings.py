@@ -17,6 +17,8 @@ PUBLIC = [f"mqindex.{room}" for room in ("errors", "engines", "report", "health"
 PUBLIC += ["mqindex", "mqindex.columns.columns", "mqindex.columns.hits"]
 OPTIONS = {"StoreArguments": "mqindex.rocketmq.options", "PartitionArguments": "mqindex.kafka.options"}
 
+_SIGNATURE = re.compile(r"\A\w+\(self.*\)\n\n")  # Cython puts it first
+_HEADING_3 = re.compile(r"^###(?= )", re.MULTILINE)  # below the page's own
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _SESSION = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", re.MULTILINE)
@@ -46,7 +48,10 @@ class Docstrings(griffe.Extension):
                     module.members[name] = griffe.Alias(name, found.members[name], parent=module)
         for one in described:
             assert one.docstring is not None
-            one.docstring.value = self._to_markdown(one.docstring.value, one)
+            text = _HEADING_3.sub("##", _SIGNATURE.sub("", one.docstring.value))
+            if text.startswith("Internal: ") and one.parent is not None:  # of a compiled base, for its Python class
+                del one.parent.members[one.name]
+            one.docstring.value = self._to_markdown(text, one)
 
     def _to_markdown(self, docstring: str, owner: griffe.Object) -> str:
         parts = _HEADING.split(_SESSION.sub(lambda session: f"```pycon\n{session[0]}\n```", docstring))
