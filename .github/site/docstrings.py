@@ -52,6 +52,8 @@ class Docstrings(griffe.Extension):
             if text.startswith("Internal: ") and one.parent is not None:  # of a compiled base, for its Python class
                 del one.parent.members[one.name]
             one.docstring.value = self._to_markdown(text, one)
+            if isinstance(one, griffe.Class) and "open" in one.all_members:
+                _without_constructor(one)
 
     def _to_markdown(self, docstring: str, owner: griffe.Object) -> str:
         parts = _HEADING.split(_SESSION.sub(lambda session: f"```pycon\n{session[0]}\n```", docstring))
@@ -100,6 +102,12 @@ def _described(owner: griffe.Object) -> Iterator[griffe.Object]:
     for member in owner.members.values():
         if isinstance(member, griffe.Object):
             yield from _described(member)
+
+
+def _without_constructor(cls: griffe.Class) -> None:
+    """What is opened is not made otherwise."""
+    for each in [cls, *cls.mro()]:
+        each.members.pop("__init__", None)
 
 
 def _has_docstring(owner: griffe.Object, name: str) -> bool:
