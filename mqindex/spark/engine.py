@@ -88,7 +88,7 @@ class SparkEngine:
         show(total)
         return [result for i in range(len(ranges)) for result in answers[i]]
 
-    def _looks(self) -> int:
+    def looks(self) -> int:
         """How many tasks reach every worker; 0: all of them are on this machine."""
         return 0 if is_local(self.spark) else TASKS_PER_CORE * ensure_session(self.spark).parallelism
 

@@ -174,7 +174,7 @@ INDEX_CALLS: dict[str, Call] = {
     "header": on(index_file, lambda index: index.header),
     "entries": on(index_file, lambda index: index.entries()),
     "slots": on(index_file, lambda index: index.slots()),
-    "check": on(index_file, lambda index: index.check()),
+    "check": on(index_file, lambda index: index._check()),
     "is_write_full": on(index_file, lambda index: index.is_write_full()),
     "query_offset": on(service, lambda index: index.query_offset("T", "k1400")),
     "query_offsets": on(service, lambda index: index.query_offsets("T", [key[2:] for key in KEYS])),

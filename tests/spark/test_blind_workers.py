@@ -24,7 +24,7 @@ def test_each_worker_is_asked_where_there_are_several_machines(
 ) -> None:
     monkeypatch.setattr(engine, "is_local", lambda spark: not elsewhere)
     monkeypatch.setattr(engine, "ensure_session", lambda spark: session.Workers(2, "python"))
-    assert SparkEngine(None)._looks() == (8 if elsewhere else 0)  # type: ignore[arg-type]
+    assert SparkEngine(None).looks() == (8 if elsewhere else 0)  # type: ignore[arg-type]
 
 
 def test_tasks_look_for_what_they_must_see(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
