@@ -20,7 +20,7 @@ from mqindex.errors import BadMagicError, FormatError, MQIndexError, path_of
 from mqindex.files.reading.regular import reading_text
 from mqindex.report import Value
 from mqindex.rocketmq.brokers import MAPED_NAMES, TEXTS_TRIMMED
-from mqindex.rocketmq.settings import FLUSH_DISK_TYPE, FLUSH_DISK_TYPES, SETTINGS
+from mqindex.rocketmq.settings import BROKER_NAME, FLUSH_DISK_TYPE, FLUSH_DISK_TYPES, SETTINGS
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 
@@ -124,7 +124,7 @@ def _as_taken(values: dict[str, str], file: str, *, trims: bool | None) -> dict[
             if said.lower() not in ("true", "false"):
                 unlike[name] = Value("false", f"as the broker takes {said!r:.60} of {file}")
             continue
-        if isinstance(row.default, str):
+        if isinstance(row.default, str) and row is not BROKER_NAME:  # which decides nothing: its blanks are no question
             values[name] = said = _trimmed(name, said, trims)
         if _is_ignored(row, said):
             del values[name]

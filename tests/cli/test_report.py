@@ -154,7 +154,7 @@ def test_a_report_of_a_store_loads_none_of_kafka_s_kernels(basic: Store, tmp_pat
     assert {one for one in loaded if one.startswith("mqindex.")} >= {"mqindex.html.render"}
     kafka = {one for one in loaded if one.startswith(("mqindex.kafka.", "mqindex._native.kafka"))}
     light = {"mqindex.kafka.kinds", "mqindex.kafka.layout"}  # by which a place is recognised
-    assert kafka == {"mqindex.kafka.partition", "mqindex.kafka.directories.log_dir", *light}
+    assert kafka == {"mqindex.kafka.directories", "mqindex.kafka.directories.log_dir", *light}
 
 
 def test_a_package_that_cannot_be_loaded_is_named_and_what_was_found_is_told(basic: Store, tmp_path: Path) -> None:

@@ -162,8 +162,8 @@ signal.signal(signal.SIGTERM, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from mqindex.rocketmq.pipeline.stages import PartFile
 real = PartFile.finish
-def slow(file):
-    built = real(file)
+def slow(file, *given):
+    built = real(file, *given)
     print("building", flush=True)
     time.sleep(60)
     return built

@@ -138,7 +138,7 @@ def test_names_are_cut_and_counted(tmp_path: Path) -> None:
     group = "g" * 10_000_000
     offsets = {"offsetTable": {f"T@{group}": {"0": 1}}}
     (tmp_path / "config" / "consumerOffset.json").write_text(json.dumps(offsets))
-    health = said(tmp_path, **OPTIONS)
+    health = said(tmp_path, show_keys=True, **OPTIONS)
     assert health.topics is not None and health.index is not None
     (shown,) = health.topics.topics
     assert (shown.name.text, shown.name.length) == (topic[:200], len(topic))

@@ -17,7 +17,6 @@ import mqindex
 from mqindex.engines import LocalEngine, processors
 from mqindex.engines.workers import Workers
 from mqindex.rocketmq.log.log_entries import RUN_ENTRY
-from mqindex.rocketmq.pipeline import in_turn
 from mqindex.rocketmq.pipeline.in_turn import IndexFiles
 
 
@@ -151,7 +150,7 @@ def test_no_stage_runs_any_more_after_an_interrupt_as_a_worker_starts(worker, mo
 
 def test_a_file_that_is_brought_to_the_disk_is_waited_for_after_an_interrupt(monkeypatch, tmp_path):
     interrupted = Interrupted(monkeypatch, "mqindex-disk")
-    monkeypatch.setattr(in_turn, "_finish", interrupted.task)
+    monkeypatch.setattr(IndexFiles, "_finish", lambda files, file: interrupted.task(file))
     files = IndexFiles(str(tmp_path), (5, 10), beside=True)
     files.put(np.ones(1, RUN_ENTRY))
     with pytest.raises(KeyboardInterrupt):

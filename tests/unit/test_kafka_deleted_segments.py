@@ -18,6 +18,7 @@ from mqindex.kafka import PartitionLog, rebuild, repair, verify
 from mqindex.kafka.directories.survey import partitions_at
 from mqindex.kafka.kinds import PartitionDirectory
 from mqindex.kafka.log import log_segment as log_segment_module
+from mqindex.kafka.log.segment_files import SegmentFiles
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 Delete = Callable[[Path], Any]
@@ -168,11 +169,11 @@ def test_what_goes_before_it_is_opened_is_not_there(how: str, partition: Path, m
     opened: list[str] = []
     first = log_segment_module.LogSegment.__init__
 
-    def init(self: Any, path: str, base_offset: int) -> None:
+    def init(self: Any, files: SegmentFiles) -> None:
         if not opened:
             expire(partition, how, 3)
-        opened.append(path)
-        first(self, path, base_offset)
+        opened.append(files.log)
+        first(self, files)
 
     monkeypatch.setattr(log_segment_module.LogSegment, "__init__", init)
     with PartitionLog.open(partition) as log:

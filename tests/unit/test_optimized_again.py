@@ -266,7 +266,7 @@ from mqindex.rocketmq import IndexService
 Residency.__call__ = lambda self: False
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 with IndexService.open(sys.argv[1]) as service:
-    print(sum(file.asks_a_filter for file in service.files), service.query_offset("T", "7").phy_offsets.tolist())
+    print(sum(file._asks_a_filter for file in service.files), service.query_offset("T", "7").phy_offsets.tolist())
 """
 
 

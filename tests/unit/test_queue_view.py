@@ -88,7 +88,7 @@ def test_what_has_changed_since_the_last_call_is_seen(
 def test_a_call_that_goes_on_runs_no_function_of_python_but_one_for_the_columns(root: Path) -> None:
     with MessageStore.open(root) as opened:
         assert "bounds" in python_calls(lambda: places(opened, 0))
-        assert python_calls(lambda: places(opened, 10)) == ["places", "get_messages", "of_length"]
+        assert python_calls(lambda: places(opened, 10)) == ["places", "get_messages", "_of_length"]
 
 
 @pytest.mark.parametrize(
