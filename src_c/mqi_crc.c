@@ -198,24 +198,69 @@ CRC_STEP(crc32b, uint32_t, "w")
 CRC_STEP(crc32cx, uint64_t, "x")
 CRC_STEP(crc32cb, uint32_t, "w")
 
-#define CRC_KERNEL(name, wide_step, byte_step)                                                                         \
+/* One instruction waits for the one before it, so three parts of equal length are done side by side, and their states are
+ * added as what they are, remainders: the state of a part is carried over the parts behind it, which takes a table for
+ * each length. */
+enum { LONG = 1024, SHORT = 128 }; /* bytes of a part */
+
+typedef uint32_t carry_tables[4][256];
+
+static carry_tables long32, short32, long32c, short32c;
+
+/* tables[k][b]: the state b << 8 * k, after `zeros` bytes that are zero. */
+static void fill_carry(carry_tables tables, crc_tables t, size_t zeros) {
+    uint32_t bits[32];
+    for (int bit = 0; bit < 32; bit++) {
+        uint32_t crc = 1u << bit;
+        for (size_t i = 0; i < zeros; i++) crc = crc >> 8 ^ t[0][crc & 255];
+        bits[bit] = crc;
+    }
+    for (int k = 0; k < 4; k++)
+        for (int b = 0; b < 256; b++) {
+            tables[k][b] = 0;
+            for (int bit = 0; bit < 8; bit++) tables[k][b] ^= b >> bit & 1 ? bits[8 * k + bit] : 0;
+        }
+}
+
+static inline uint32_t carried(carry_tables t, uint32_t crc) {
+    return t[0][crc & 255] ^ t[1][crc >> 8 & 255] ^ t[2][crc >> 16 & 255] ^ t[3][crc >> 24];
+}
+
+static inline uint64_t load8(const uint8_t *p) {
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+#define CRC_KERNEL(name, wide_step, byte_step, long_parts, short_parts)                                                \
+    static inline uint32_t name##_three(const uint8_t *p, size_t part, carry_tables t, uint32_t crc) {                 \
+        uint32_t second = 0, third = 0;                                                                                \
+        for (size_t i = 0; i < part; i += 8) {                                                                         \
+            crc = wide_step(crc, load8(p + i));                                                                        \
+            second = wide_step(second, load8(p + part + i));                                                           \
+            third = wide_step(third, load8(p + 2 * part + i));                                                         \
+        }                                                                                                              \
+        return carried(t, carried(t, crc) ^ second) ^ third;                                                           \
+    }                                                                                                                  \
     static uint32_t name(const uint8_t *p, size_t n, uint32_t crc) {                                                   \
         crc = ~crc;                                                                                                    \
-        for (; n >= 8; p += 8, n -= 8) {                                                                               \
-            uint64_t v;                                                                                                \
-            memcpy(&v, p, 8);                                                                                          \
-            crc = wide_step(crc, v);                                                                                   \
-        }                                                                                                              \
+        for (; n >= 3 * LONG; p += 3 * LONG, n -= 3 * LONG) crc = name##_three(p, LONG, long_parts, crc);              \
+        for (; n >= 3 * SHORT; p += 3 * SHORT, n -= 3 * SHORT) crc = name##_three(p, SHORT, short_parts, crc);         \
+        for (; n >= 8; p += 8, n -= 8) crc = wide_step(crc, load8(p));                                                 \
         while (n--) crc = byte_step(crc, *p++);                                                                        \
         return ~crc;                                                                                                   \
     }
-CRC_KERNEL(crc32_armv8, crc32x_step, crc32b_step)
-CRC_KERNEL(crc32c_armv8, crc32cx_step, crc32cb_step)
+CRC_KERNEL(crc32_armv8, crc32x_step, crc32b_step, long32, short32)
+CRC_KERNEL(crc32c_armv8, crc32cx_step, crc32cb_step, long32c, short32c)
 
 static void choose_hardware(void) {
 #if defined(__linux__)
     if (!(getauxval(AT_HWCAP) & (1ul << 7))) return; /* HWCAP_CRC32; every Apple processor has the instructions */
 #endif
+    fill_carry(long32, table32, LONG);
+    fill_carry(short32, table32, SHORT);
+    fill_carry(long32c, table32c, LONG);
+    fill_carry(short32c, table32c, SHORT);
     choose("armv8", crc32_armv8, crc32c_armv8);
 }
 
