@@ -165,12 +165,13 @@ def test_a_cache_of_anything_changes_no_row(written: Path, warm: str, damage: by
 
 
 def test_what_was_written_since_the_zone_map_is_read(tmp_path: Path) -> None:
-    writer = PartitionWriter(tmp_path / "orders-0")
+    logs = tmp_path / "logs"
+    writer = PartitionWriter(logs / "orders-0")
     writer.append([KafkaRecord(bytes(300_000), timestamp=FIRST_TIME)])
-    list(kafka.scan(tmp_path, begin=0, end=1, cache=tmp_path / "zones"))
+    list(kafka.scan(logs, begin=0, end=1, cache=tmp_path / "zones"))
     late = writer.append([KafkaRecord(b"late", timestamp=FIRST_TIME + 5)])
     writer.close()
-    reader = reader_of(tmp_path / "orders-0", startTime=FIRST_TIME + 5, cache=str(tmp_path / "zones"))
+    reader = reader_of(logs / "orders-0", startTime=FIRST_TIME + 5, cache=str(tmp_path / "zones"))
     parts = reader.partitions()
     assert [row["offset"] for row in rows_of(reader, parts)] == [late]
     assert planned_bytes(parts) < 200

@@ -10,7 +10,9 @@ from mqindex.report import Catalogue, Finding
 from mqindex.wording.findings import FindingGroup, grouped
 
 # A kind's name is its anchor there.
-EXPLAINED = "each finding is explained, by its name, in https://github.com/mqindex/mqindex/blob/main/.github/docs/findings.md"
+EXPLAINED = (
+    "each finding is explained, by its name, in https://github.com/mqindex/mqindex/blob/main/.github/docs/findings.md"
+)
 
 
 def print_findings(findings: Iterable[Finding], catalogue: Catalogue, root: str) -> None:
