@@ -19,7 +19,8 @@ def taken(data, offsets, rows, /):
     """
     import numpy as np
 
-    cdef Pinned source = Pinned(data), bounds = integers(offsets, sizeof(int64_t)), wanted = integers(rows, sizeof(int64_t))
+    cdef Pinned source = Pinned(data)
+    cdef Pinned bounds = integers(offsets, sizeof(int64_t)), wanted = integers(rows, sizeof(int64_t))
     cdef Pinned target, starts
     cdef const int64_t* at = <const int64_t*>bounds.view.buf
     cdef const int64_t* row = <const int64_t*>wanted.view.buf

@@ -157,7 +157,7 @@ static void check_columns(const mqi_log *log, const mqi_log_frame *frames, int64
     };
     columns[1].len_at = offsetof(mqi_log_frame, keys_len);
     columns[2].len_at = offsetof(mqi_log_frame, body_len);
-    mqi_log_table table = {columns, 6, 0, 7};
+    mqi_log_table table = {.columns = columns, .count = 6, .max_rows = 7};
     for (int64_t i = 0; i < n; i++) {
         places[i] = frames[i].phy_offset - log->start;
         sizes[i] = frames[i].size;

@@ -163,7 +163,7 @@ static void tally_of_units(void) {
 /* The ids of all frames, in a column that grows. */
 static int ids_once(const mqi_log *log, mqi_log_column *column, int64_t *offsets) {
     mqi_log_scan scan = {.blank = -1};
-    mqi_log_table table = {column, 1, 0, KEYS};
+    mqi_log_table table = {.columns = column, .count = 1, .max_rows = KEYS};
     free(column->data);
     *column = (mqi_log_column){.kind = MQI_COLUMN_MSG_ID, .offsets = offsets};
     return mqi_log_columns_scan(log, &scan, log->len, log->len, &table) ? (int)table.rows : -1;
