@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from mqindex.html.text import count, size, span
 from mqindex.wording.text import iso
 
 _COMPARED: list[tuple[str, tuple[str, str], Callable[[Any], str]]] = [
-    ("bytes of the log", ("coverage", "end"), size),
+    ("end of the log", ("coverage", "end"), count),
     ("bytes of the logs", ("totals", "bytes"), size),
     ("messages", ("coverage", "messages"), count),
     ("records", ("totals", "records"), count),
@@ -49,7 +48,7 @@ def _difference(change: int, form: Callable[[Any], str]) -> str:
 
 def _findings(facts: Facts, then: Facts) -> list[Block]:
     before, now = _kinds(then), _kinds(facts)
-    new, gone = sorted(now.keys() - before.keys()), sorted(before.keys() - now.keys())
+    new, gone = sorted(now - before), sorted(before - now)
     blocks: list[Block] = []
     if new:
         worst: Tone = "bad" if any(severity == "error" for severity, _ in new) else "warn"
@@ -59,9 +58,9 @@ def _findings(facts: Facts, then: Facts) -> list[Block]:
     return blocks or [Note("No kind of finding is new, and none is gone.")]
 
 
-def _kinds(facts: Facts) -> Counter[tuple[str, str]]:
+def _kinds(facts: Facts) -> set[tuple[str, str]]:
     found = facts.get("verify", "findings") or []
-    return Counter((str(one.get("severity")), str(one.get("kind"))) for one in found if isinstance(one, dict))
+    return {(str(one.get("severity")), str(one.get("kind"))) for one in found if isinstance(one, dict)}
 
 
 def _named(kinds: list[tuple[str, str]]) -> str:

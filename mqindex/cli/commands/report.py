@@ -13,6 +13,7 @@ import click
 
 import mqindex
 from mqindex.cli.brokers import REPORTED, broker_of, page_of, unseen_kind
+from mqindex.cli.kafka.kinds import KINDS as KAFKA_KINDS
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, out_file_option, report_options, subcommand
 from mqindex.cli.places import appearing, require_no_broker_file, require_outside
@@ -99,11 +100,11 @@ def command(
     unread = _PageOfReason(path, out if not seen or isinstance(path, Place) or os.path.lexists(path) else None, force)
     with unread:
         kind = require_home(path, kind, *REPORTED, options=options) if seen else unseen_kind(kind, options)
+    _require_alike(kind, earlier)
     broker = broker_of(kind)
     with unread, engine.open() as chosen:
         health = broker.report(path, options, deep=deep, show_keys=show_keys, engine=chosen)
     document = health.to_dict()
-    _require_alike(document, earlier)
     try:
         if out is not None:
             repair = ["mqindex", "repair", repairable(absolute(path)), *(["--deep"] if deep else []), *options.words()]
@@ -120,8 +121,9 @@ def command(
     return 0 if health.ok else 1
 
 
-def _require_alike(document: dict[str, Any], earlier: dict[str, Any] | None) -> None:
-    if earlier is not None and ("coverage" in document) != ("coverage" in earlier):
+def _require_alike(kind: str, earlier: dict[str, Any] | None) -> None:
+    """Check before the work that an earlier report is of the same broker's files: RocketMQ's have a coverage."""
+    if earlier is not None and (kind in KAFKA_KINDS) == ("coverage" in earlier):
         raise Trouble("--compare: expected a report of the same broker's files, got one of the other broker's")
 
 
