@@ -39,6 +39,14 @@ def test_no_items_need_no_spark() -> None:
     assert SparkEngine(None).map(abs, [], name="nothing") == []  # type: ignore[arg-type]
 
 
+def test_a_single_item_needs_no_job_where_the_workers_are_here(spark: Any) -> None:
+    told: list[Progress] = []
+    here = os.getpid()
+    assert SparkEngine(spark, progress=told.append).map(lambda _: os.getpid(), [0], name="one", weights=[7]) == [here]
+    assert [(progress.done, progress.total) for progress in told] == [(0, 7), (7, 7)]
+    assert here not in SparkEngine(spark).map(lambda _: os.getpid(), [0, 1], name="two")
+
+
 def test_error_of_a_stage_arrives_unchanged_and_the_first_by_order(spark: Any) -> None:
     def stage(item: int) -> int:
         if item == 3:
@@ -64,7 +72,7 @@ def test_failing_stage_is_not_tried_again(spark: Any, tmp_path: Path) -> None:
         raise ValueError(path)
 
     with pytest.raises(ValueError, match="tries"):
-        SparkEngine(spark).map(stage, [str(tmp_path / "tries")], name="bad")
+        SparkEngine(spark).map(stage, [str(tmp_path / "tries"), str(tmp_path / "others")], name="bad")
     assert (tmp_path / "tries").read_text() == "x"
 
 
@@ -77,7 +85,7 @@ def test_error_that_cannot_travel_becomes_a_sentence(spark: Any) -> None:
         raise Odd(item, item)
 
     with pytest.raises(RebuildError, match="a stage raised Odd: odd one"):
-        SparkEngine(spark).map(stage, [1], name="bad")
+        SparkEngine(spark).map(stage, [1, 2], name="bad")
 
 
 def test_death_of_a_worker_is_one_sentence_and_the_session_lives_on(spark: Any) -> None:
@@ -92,7 +100,7 @@ def test_death_of_a_worker_is_one_sentence_and_the_session_lives_on(spark: Any) 
         "Spark could not extract: Python worker exited unexpectedly (crashed); nothing was published"
     )
     assert caught.value.__cause__ is not None
-    assert SparkEngine(spark).map(abs, [-1], name="again") == [1]
+    assert SparkEngine(spark).map(abs, [-1, -2], name="again") == [1, 2]
 
 
 def test_progress_rises_to_the_total_in_the_caller_s_thread(spark: Any) -> None:
@@ -127,7 +135,7 @@ def test_interrupt_cancels_the_job(spark: Any, tmp_path: Path) -> None:
     while before != (before := written()):  # a task ends some time after it was cancelled
         assert time.monotonic() < deadline, "tasks still run"
         time.sleep(1)
-    assert SparkEngine(spark).map(abs, [-1], name="again") == [1]
+    assert SparkEngine(spark).map(abs, [-1, -2], name="again") == [1, 2]
 
 
 @pytest.mark.skipif(CONNECT, reason="Connect has no job groups")
@@ -135,7 +143,7 @@ def test_job_group_of_the_caller_stays(spark: Any) -> None:
     context = spark.sparkContext
     context.setJobGroup("mine", "my work")
     try:
-        SparkEngine(spark).map(abs, [-1], name="extract")
+        SparkEngine(spark).map(abs, [-1, -2], name="extract")
         assert context.getLocalProperty("spark.jobGroup.id") == "mine"
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)

@@ -148,6 +148,9 @@ def test_a_worker_that_dies_after_it_published_is_told_truly(
         os._exit(137)
 
     monkeypatch.setattr(publishing, "publish", die)
+    monkeypatch.setattr(
+        "mqindex.spark.engine.is_local", lambda _: False
+    )  # a single task is a job then, as on a cluster
     out = tmp_path / "out"
     with pytest.raises(RebuildError, match=rf"^Spark could not publish: .*; {out} is complete, or as it was before;"):
         rebuild(spark, golden, out)

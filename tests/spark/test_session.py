@@ -298,7 +298,7 @@ java = spark.sparkContext._gateway.proc.pid
 for delay in (1, 0):
     threading.Timer(delay, os.kill, (java, signal.SIGKILL)).start() if delay else None
     try:
-        engine.map(time.sleep, [60 * delay], name="extract")
+        engine.map(time.sleep, [60 * delay] * 2, name="extract")
     except RebuildError as error:
         print(error)
 sys.stdout.flush()
