@@ -32,7 +32,7 @@ cdef class IndexWriter:
     cdef int64_t store_timestamps[BLOCK]
 
     def __cinit__(self, IndexEntries core not None, object reserve not None):
-        core.lend(self.store)
+        core.lend(self._store)
         self.core, self.reserve = core, reserve
 
     def put_key(self, object key, object phy_offset, object store_timestamp):
@@ -60,7 +60,7 @@ cdef class IndexWriter:
     cdef bint next_block(self) except -1:
         """Store what waits; False: the file has no room for more. Disk space of a sparse file is reserved now."""
         self.require_open()
-        self.store()
+        self._store()
         cdef Py_ssize_t room = min(self.core.room(), BLOCK)
         if room > 0:
             self.reserve(room)
@@ -73,8 +73,8 @@ cdef class IndexWriter:
             raise ClosedFileError("the writer is closed", path=self.core.path)
         return 0
 
-    cpdef int store(self, bint last=False) except -1:
-        """Internal: store what was accepted; `last`: and accept no more."""
+    cpdef int _store(self, bint last=False) except -1:
+        """Store what was accepted; `last`: and accept no more."""
         cdef Py_ssize_t n
         with cython.critical_section(self):
             n = self.n
@@ -87,7 +87,7 @@ cdef class IndexWriter:
     def flush(self):
         """Store what was accepted: every look-up finds it then. `IndexFile.flush` brings it to the disk too."""
         self.require_open()
-        self.store()
+        self._store()
 
     def close(self):
         """Store what was accepted and release the file; may be called twice."""
@@ -95,7 +95,7 @@ cdef class IndexWriter:
             return
         try:
             if self.core.open and self.core.owner.here:  # a forked child does not store what its parent accepted
-                self.store(True)
+                self._store(True)
         finally:
             self.closed = True
             self.core.take_back()

@@ -18,8 +18,8 @@ cdef class SingleCalls:
     cdef IndexEntries core
     cdef bint sparse, elsewhere
 
-    def bind_core(self, IndexEntries core not None, bint sparse, bint elsewhere):
-        """Internal: set the core that the calls use.
+    def _bind_core(self, IndexEntries core not None, bint sparse, bint elsewhere):
+        """Set the core that the calls use.
 
         For a sparse file `_reserve` is called before each put, for one elsewhere `_select_elsewhere` to select.
         """
@@ -99,8 +99,8 @@ cdef class SingleCalls:
             return self._select_elsewhere(hash_of(key), whole(max_num, "max_num"), first, last)
         return self.core.select_phy_offset(key, whole(max_num, "max_num"), first, last)
 
-    def select_between(self, object key, int64_t max_num, int64_t begin, int64_t end):
-        """Internal: `select_phy_offset` with times in ms that were checked before."""
+    def _select_between(self, object key, int64_t max_num, int64_t begin, int64_t end):
+        """`select_phy_offset` with times in ms that were checked before."""
         if self.core is None:
             raise ClosedFileError("the index file was never opened")
         if self.elsewhere:

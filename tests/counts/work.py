@@ -70,7 +70,7 @@ def single_calls() -> None:
     """The same, one key at a time; half of the look-ups find nothing."""
     keys = [f"TopicTest#order-{number * 7919 % 10**8:08d}" for number in range(ONES)]
     calls = SingleCalls()
-    calls.bind_core(core(), False, False)
+    calls._bind_core(core(), False, False)
     for key in keys:
         calls.put_key(key, 123_456_789_012, T0)
     calls.select_phy_offset("so that NumPy is known")

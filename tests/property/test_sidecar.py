@@ -66,7 +66,7 @@ def require_answers(path: Path, twin: TwinFile, asked: list[tuple[int, int, int]
             values, offsets = index._select_hashes(key_hashes(names), most, begin=begin, end=end)
             assert [values[i:j].tolist() for i, j in pairwise(offsets)] == expected
             for name, hits in zip(names[::7], expected[::7], strict=True):
-                assert index.select_between(name, most, begin, end).tolist() == hits
+                assert index._select_between(name, most, begin, end).tolist() == hits
 
 
 @given(files(), st.lists(windows, min_size=1, max_size=2))
@@ -120,7 +120,7 @@ def test_entries_that_were_appended_are_found(
             for put in more:
                 writer.put_key(*put)
                 moved.put(*put)
-                assert reader.select_between(put[0], 64, 0, T0 * 2).tolist() == moved.select(put[0], 64, 0, T0 * 2)
+                assert reader._select_between(put[0], 64, 0, T0 * 2).tolist() == moved.select(put[0], 64, 0, T0 * 2)
         require_answers(path, moved, asked, used=moved.index_count == twin.index_count)
 
 

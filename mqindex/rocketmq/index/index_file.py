@@ -100,7 +100,7 @@ class IndexFile(SingleCalls, Closable):
         self._reserve = self._space.reserve  # `SingleCalls` calls it before each put into a sparse file
         self._sidecars: Sidecars | None = None
         self._elsewhere = elsewhere
-        self.bind_core(self._core, sparse, elsewhere is not None)
+        self._bind_core(self._core, sparse, elsewhere is not None)
 
     @classmethod
     def create(

@@ -371,7 +371,7 @@ def _answer(files: tuple[IndexFile, ...], full_key: str, most: int, begin: int, 
         found.append(_select(files, key_batch([full_key]).hashes(), most, begin, end).values)
     for file in () if at_once else reversed(files):
         if file.is_time_matched(begin, end):
-            found.append(file.select_between(full_key, most, begin, end))
+            found.append(file._select_between(full_key, most, begin, end))
             most -= len(found[-1])
         if file.header.begin_timestamp < begin or most <= 0:
             break
