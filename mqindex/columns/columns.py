@@ -412,7 +412,7 @@ def _node(name: str, column: Column) -> Node:
         return _time_node(name, column)
     if column.dtype == np.bool_:
         return ("b", name, len(column), 0, (None, np.packbits(column, bitorder="little")), ())
-    native = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
+    native = np.ascontiguousarray(column, None if column.dtype.isnative else column.dtype.newbyteorder("="))
     return (_FORMATS[native.dtype.str[1:]], name, len(column), 0, (None, native), ())
 
 

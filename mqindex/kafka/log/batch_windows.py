@@ -11,6 +11,7 @@ MARGIN: Final = 64 << 10
 """Bytes after a window's batches, so that the last of them is whole, as most are."""
 FIRST: Final = 192 << 10  # bytes of the first window; each following one is four times as long
 STEP: Final = 32 << 20  # bytes of the longest, and between two checks whether a log of this machine was cut
+CACHED: Final = 2 << 20  # bytes that a processor still has at hand when it copies what it compared checksums of
 HEAD: Final = 61  # bytes of the longest head of a batch
 _TAIL = 17  # so many bytes and fewer are no batch
 _LENGTH_AT, _LENGTH_END, _LEAST = 8, 12, 14  # where a batch has its length, from where on that counts; the least
@@ -26,18 +27,20 @@ class BatchWindows:
 
     Whoever iterates moves `at` on, behind the last good batch. The windows end at `stop`, or at what is no good batch,
     or is not whole in the log either; after `at` was moved on, they may be iterated again. `size`: of the log;
-    `release`: gets the position before which nothing is read any more.
+    `release`: gets the position before which nothing is read any more. `most`: bytes of the longest on this machine.
     """
 
-    def __init__(self, window: Window, size: int, at: int, stop: int, release: Callable[[int], None]) -> None:
+    def __init__(
+        self, window: Window, size: int, at: int, stop: int, release: Callable[[int], None], most: int = STEP
+    ) -> None:
         self.window, self.size, self.at, self._stop, self._release = window, size, at, stop, release
-        self._step = FIRST
+        self._step, self._most = FIRST, most
 
     def __iter__(self) -> Iterator[tuple[memoryview, int]]:
         more = 0
         while True:
             log = self.window(self.at, max(min(self.at + self._step, self._stop) + MARGIN, self.at + more))
-            limit = min(self._stop, self.at + (STEP if len(log) == self.size else self._step))
+            limit = min(self._stop, self.at + (self._most if len(log) == self.size else self._step))
             yield log, limit
             more = missing(log, self.at, self.size) if self.at < limit else 0
             if self.at >= self._stop or (self.at < limit and not more):

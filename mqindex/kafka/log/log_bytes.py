@@ -113,9 +113,9 @@ class LogBytes(Closable):
             self._file.windows(positions, positions + HEAD)
         return batch_rows([batches_at(log, positions)])
 
-    def _new_walk(self, start: int, stop: int | None = None) -> BatchWindows:
+    def _new_walk(self, start: int, stop: int | None = None, most: int = STEP) -> BatchWindows:
         """The windows of a walk, which share nothing with those of others."""
-        return self._walk(self._again(), start, self.size if stop is None else stop)
+        return self._walk(self._again(), start, self.size if stop is None else stop, most)
 
     def _reaches(self, start: int, stop: int, *, check_crc: bool = True) -> bool:
         """Whether one good batch follows another from `start`, the position of one, to `stop`."""
@@ -141,8 +141,9 @@ class LogBytes(Closable):
     def _again(self) -> MappedFile | None:
         return None if self._file is None else self._file.again()
 
-    def _walk(self, file: MappedFile | None, start: int, stop: int) -> BatchWindows:
-        return BatchWindows(partial(self._window, file), self.size, start, stop, file.release if file else keep)
+    def _walk(self, file: MappedFile | None, start: int, stop: int, most: int = STEP) -> BatchWindows:
+        release = file.release if file else keep
+        return BatchWindows(partial(self._window, file), self.size, start, stop, release, most)
 
     def _window(self, file: MappedFile | None, start: int, stop: int) -> memoryview:
         whole: memoryview = self._log_bytes(0, 0)

@@ -21,6 +21,7 @@ from mqindex.kafka.index.time_index import TimeIndex, TimestampOffset
 from mqindex.kafka.index.transaction_index import TransactionIndex
 from mqindex.kafka.kinds import beside
 from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
+from mqindex.kafka.log.batch_windows import CACHED
 from mqindex.kafka.log.batches import BATCH, batch_columns, batch_rows
 from mqindex.kafka.log.damage import BatchFault, Fault, left_out, unreadable
 from mqindex.kafka.log.log_bytes import LogBytes
@@ -164,7 +165,7 @@ class LogSegment(LogBytes, SegmentSearch):
         stop = self.size if stop is None else min(whole_number("stop", stop), self.size)
         resync: Resync | None = None
         last = None if start else self.base_offset - 1
-        walk, fault = self._new_walk(start, stop), None
+        walk, fault = self._new_walk(start, stop, CACHED), None
         while walk.at < stop:
             for log, limit in walk:
                 scan = BatchScan(log, walk.at, limit, check_crc=check_crc, resync=resync if check_crc else None)

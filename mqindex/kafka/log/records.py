@@ -37,8 +37,7 @@ class _Part:
         self._numbers = numbers.astype(np.intp) - first
 
     def of_batch(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        taken: npt.NDArray[Any] = column[self._numbers]
-        return taken
+        return column.take(self._numbers)
 
 
 def _number(name: str) -> Callable[[_Part], Column]:
@@ -54,9 +53,11 @@ def _flag(flags: Callable[[_Rows], npt.NDArray[np.bool_]]) -> Callable[[_Part], 
 
 
 def _sequence(part: _Part) -> Column:
-    base = part.of_batch(part.batches["base_sequence"]).astype(np.int64)
-    found = base + part.rows["offset"] - part.of_batch(part.batches["base_offset"]) & _MAX_SEQUENCE
-    sequences: npt.NDArray[np.int32] = np.where(base < 0, -1, found).astype(np.int32)
+    base = part.batches["base_sequence"].astype(np.int64)
+    found = part.of_batch(base - part.batches["base_offset"]) + part.rows["offset"] & _MAX_SEQUENCE
+    if np.any(base < 0):
+        found[part.of_batch(base < 0)] = -1
+    sequences: npt.NDArray[np.int32] = found.astype(np.int32)
     return sequences
 
 

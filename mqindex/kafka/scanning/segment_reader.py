@@ -109,13 +109,14 @@ class SegmentReader:
     def _by_headers(self, at: int) -> tuple[int, int | None]:
         """Where to begin for the first offset asked for, and where the last one is behind, by a walk over headers.
 
-        It begins with the last batch before, of which the checksum is compared then: a wrong length in it leads nowhere
-        unseen. The indexes are not asked.
+        It begins with the last batch before. Where that is not good, a wrong length of one before has led there: all is
+        read then. The indexes are not asked.
         """
         if isinstance(self._segment.path, Place):  # there a walk over headers reads all
             return at, None
         first = -1 if self._wanted.start is None else self._wanted.start
         end, begun, walk = self._wanted.stop, False, self._segment._new_walk(at, self._size)
+        start, stop, likely = at, at, None  # of the batch to begin with
         for log, limit in walk:
             scan = BatchScan(log, walk.at, limit, check_crc=False)
             for view in scan:
@@ -123,11 +124,15 @@ class SegmentReader:
                 self._read(len(rows) * HEAD)
                 before = int(np.argmax(np.r_[rows["last_offset"] >= first, True]))
                 if before and not begun:
-                    at = int(rows["position"][before - 1])
+                    start = int(rows["position"][before - 1])
+                    stop = start + int(rows["size"][before - 1])
                 begun = begun or before < len(rows)
                 behind = rows[_reached(rows) >= end - 1] if end is not None else rows[:0]
-                if len(behind) or (begun and end is None):
-                    return at, int(behind["position"][0] + 1) if len(behind) else None
+                if len(behind):
+                    likely = int(behind["position"][0] + 1)
+                if likely is not None or (begun and end is None):
+                    good = self._segment._reaches(start, stop, check_crc=self._check_crc)
+                    return (start, likely) if good else (at, None)
             walk.at = scan.end
         return at, None
 
