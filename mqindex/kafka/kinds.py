@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory, leads_to_file
 from mqindex.files.paths import absolute, base_name, join, parent_of, scan, size_of
+from mqindex.files.places.place import Place
 from mqindex.files.reading.regular import reading
 from mqindex.kafka.layout import IndexKind
 
@@ -131,6 +132,23 @@ def partition_name(path: str) -> PartitionDirectory | None:
         return None
     state: Any = match["state"]
     return PartitionDirectory(path, match["topic"], int(match["partition"]), state)
+
+
+# ---- results elsewhere
+
+
+def require_finished(path: str) -> None:
+    """See `mqindex.files.results.finished`; what `rebuild` makes is a partition with its indexes, or a log dir."""
+    if not isinstance(path, Place):
+        return
+    from mqindex.files.results import finished  # here: files of this machine need none of it
+
+    named = segment_name(path)
+    if named is not None and disk.is_there(beside(path, "log")):
+        return  # no result has logs
+    roots = [path] if named is None else [path, parent_of(path)]
+    roots += [] if partition_name(roots[-1]) is None else [parent_of(roots[-1])]
+    finished.require_finished(*roots)
 
 
 # ---- directories

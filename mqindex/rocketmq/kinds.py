@@ -7,16 +7,18 @@ the time of their creation. Source: RocketMQ 4.9.3 to 5.5.0 `UtilAll.offset2File
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory
 from mqindex.files.paths import absolute, base_name, join, list_names, parent_of, scan, size_of, split
+from mqindex.files.places.place import Place
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import CHECKPOINT_SIZE, MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2, QUEUE_UNIT_SIZE
 
@@ -37,6 +39,8 @@ _LEFT: Final = (
     *OWN_NAMES, "index", "checkpoint", "abort", "abort.bak",
     join("config", "topics.json"), join("config", "consumerOffset.json"),
 )  # fmt: skip
+_OF_RESULTS: Final = ("index", "mqindex-index", *QUEUES)
+_DEEPEST: Final = 4  # names of a file in a store: consumequeue/<topic>/<queueId>/<file>
 _BEGINNINGS: Final = ("dledger-", "mqindex-backup-")
 _PARTS: Final = ("commitlog", "consumequeue", "index")
 _OFFSETS: Final = ("consumerOffset.json", "lmqConsumerOffset.json")
@@ -106,6 +110,22 @@ def is_part(name: str) -> bool:
 def is_anywhere(name: str) -> bool:
     """Whether a name says nothing of a directory: a hidden one, or what file systems put there."""
     return name == "lost+found" or name.startswith(".")
+
+
+# ---- results elsewhere
+
+
+def require_finished(path: str) -> dict[str, Any]:
+    """See `mqindex.files.results.finished`; what `rebuild` and `optimize` make is a store's root with parts in it."""
+    if not isinstance(path, Place):
+        return {}
+    from mqindex.files.results import finished  # here: files of this machine need none of it
+
+    above: list[str] = [path]
+    while len(above) <= _DEEPEST:
+        above.append(parent_of(above[-1]))
+    roots = [home for part, home in itertools.pairwise(above) if base_name(part) in _OF_RESULTS]
+    return finished.require_finished(path, *roots)
 
 
 # ---- what is in a directory

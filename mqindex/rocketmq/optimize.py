@@ -25,7 +25,6 @@ from mqindex.files.paths import absolute, base_name, join, parent_of, real_path,
 from mqindex.files.places.place import given_path, require_here
 from mqindex.files.results import output_place, staging
 from mqindex.files.results.delivery import deliver, fetch_all, workshop
-from mqindex.files.results.finished import require_finished_at
 from mqindex.files.results.publication import Publication
 from mqindex.report import RebuildReport, Value
 from mqindex.rocketmq import kinds, layout
@@ -226,10 +225,11 @@ def _files_of(index: str) -> tuple[str, list[str]]:
     if not disk.is_there(index):
         raise FileNotFoundError(errno.ENOENT, "no such index", index)
     if not disk.is_directory(index):
+        kinds.require_finished(index)
         return parent_of(index), [index]
     inside = join(index, "index")
     directory = inside if disk.is_directory(inside) else index
-    require_finished_at(directory)
+    kinds.require_finished(directory)
     paths = kinds.index_paths(directory)
     if not paths and directory == index and kinds.is_left_of_store(index):
         raise FileNotFoundError(errno.ENOENT, "the store has no index; `mqindex repair` builds it", inside)

@@ -11,9 +11,8 @@ from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
 from mqindex.engines.tasks import require_seen, run_one
-from mqindex.files.paths import join, one_look
+from mqindex.files.paths import one_look
 from mqindex.files.places.place import Place
-from mqindex.files.results.finished import require_finished_at
 from mqindex.report import Finding, Report
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
@@ -144,9 +143,7 @@ def _examine(engine: Engine, options: StoreOptions, cache: ZoneCache, *, deep: b
 
 
 def _look(options: StoreOptions) -> Survey:
-    found = survey_in_place(options)
-    require_finished_at(join(options.root, "index"))
-    return found
+    return survey_in_place(options)
 
 
 def findings_of(engine: Engine, diagnosis: StoreDiagnosis) -> list[Finding]:

@@ -20,6 +20,7 @@ from mqindex.rocketmq.kinds import (
     is_left_of_store,
     is_rocksdb,
     offset_of,
+    require_finished,
     strangers,
 )
 from mqindex.rocketmq.log.dledger import refuse_entries_beside
@@ -59,6 +60,7 @@ def queue_directories(path: str) -> list[str]:
     """The directories of consume queues, from a store's or one of them."""
     homes = _part(path, [QUEUES, BATCH_QUEUES], _OF_QUEUES)
     for home in homes:
+        require_finished(home)
         if is_rocksdb(home):
             expected = "directories of topics"
             raise FileStateError("the consume queues are in RocksDB", path=home, expected=expected, got="its files")

@@ -10,7 +10,7 @@ from mqindex.cli.rocketmq import kinds
 from mqindex.cli.trouble import Trouble
 from mqindex.files import disk
 from mqindex.files.paths import absolute, base_name, join, parent_of, size_of, split
-from mqindex.rocketmq.kinds import number_of, queue_place
+from mqindex.rocketmq.kinds import number_of, queue_place, require_finished
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import BatchConsumeQueue, ConsumeQueue
@@ -51,6 +51,7 @@ def batch_queues_in(home: str, topic: str | None) -> Iterator[tuple[tuple[str, i
     from mqindex.rocketmq import BatchConsumeQueue
     from mqindex.rocketmq.queue.consume_queue_table import list_queues
 
+    require_finished(home)
     for name, queue_id in list_queues(home)[0]:
         if topic in (None, name):
             try:

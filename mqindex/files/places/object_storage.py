@@ -29,6 +29,11 @@ Result = TypeVar("Result")
 class ObjectStorage(OfClient):
     """A bucket or container, or a web server, as obstore's `from_url` takes it."""
 
+    @property
+    def lists(self) -> bool:  # type: ignore[override]
+        """See `Storage.lists`."""
+        return self._scheme not in _WEB
+
     def _connect(self) -> Any:
         with needing(f"{self._root} needs obstore: pip install 'mqindex[remote]'", "obstore"):
             importlib.import_module("obstore")

@@ -82,6 +82,11 @@ class Storage(Protocol):
     look: Look | None
     """What answers `stat` and `entries` for now, without a request for each; see `one_look`."""
 
+    @property
+    def lists(self) -> bool:
+        """Whether it has lists of directories: a web server has none, as a rule, and may answer anything."""
+        ...
+
     pages: PageCache | None
     """Where this machine keeps pages that are read for look-ups; None: nowhere."""
 
@@ -141,6 +146,7 @@ class OfClient:
     `scheme` to `query`: the parts of the URL before and after the path. `options`: shown nowhere.
     """
 
+    lists = True
     look: Look | None = None
     pages: PageCache | None = None
 

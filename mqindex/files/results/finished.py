@@ -2,53 +2,80 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.errors import FileStateError
+from mqindex.files.paths import one_look
 from mqindex.files.places.place import Place
-from mqindex.files.places.storage import Stat
+
+if TYPE_CHECKING:
+    from mqindex.files.places.storage import Stat
 
 MANIFEST: Final = "mqindex.json"
 SCHEMA: Final = "mqindex.result/1"
 SCRATCH: Final = "_mqindex-"  # in an object store the begin of the names of scratches, in the result's own directory
 
 
-def require_finished(directory: Place, listed: Mapping[str, Stat]) -> dict[str, Any]:
-    """`FileStateError` for a directory of a result of ours whose run has not finished, or that lost files since.
+def require_finished(path: str, *roots: str) -> dict[str, Any]:
+    """`FileStateError` for what is in a result of ours whose run has not finished, or that lost files since.
 
-    Returns what the result's list says; nothing where there is none.
+    Returns what the result's list says; nothing where there is none. What is on this machine appeared as a whole.
 
-    listed : what is in the directory.
+    path : a directory, or a file.
+    roots : the directories above it that may be the result's, nearest first.
+
+    Raises
+    ------
+    OSError : what is in one of these is not known, as it may not be listed
     """
-    root, names = directory, listed
-    if not any(name == MANIFEST or name.startswith(SCRATCH) for name in listed):
-        root, names = _above(directory)
-    if MANIFEST not in names:
+    if not isinstance(path, Place):
+        return {}
+    for root in dict.fromkeys([path, *roots]):
+        assert isinstance(root, Place)
+        names = _names_in(root)
+        if MANIFEST in names:
+            said, sizes = _listed_by(root / MANIFEST, names[MANIFEST].size)
+            _require_sizes(path, root, sizes)
+            return said
         if any(name.startswith(SCRATCH) for name in names):
             raise FileStateError("its run has not finished", path=root, expected=MANIFEST, hint="run it again")
+    return {}
+
+
+def _names_in(root: Place) -> Mapping[str, Stat]:
+    try:
+        return root.entries()
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    own = "" if root is directory else directory.name
-    said, sizes = _listed_by(root / MANIFEST, names[MANIFEST].size)
-    for name, size in sizes.items():
-        home, _, last = name.rpartition("/")
-        got = listed[last].size if last in listed else None
-        if home == own and got != size:
-            raise FileStateError(
-                "a file is not as its rebuild left it", path=directory / last, expected=f"{size} bytes",
-                got="none" if got is None else f"{got} bytes", hint="rebuild it",
-            )  # fmt: skip
-    return said
+    except OSError as error:
+        if not root.storage.lists:  # who asks for a list may be told anything
+            return {}
+        if error.errno != errno.EACCES:
+            raise
+        why = f"{os.strerror(errno.EACCES)}; it is listed to know whether a result there is finished"
+        raise OSError(errno.EACCES, why, root) from error
 
 
-def require_finished_at(directory: str) -> None:
-    """The same of a directory that may not be there; what is on this machine appeared as a whole."""
-    if isinstance(directory, Place):
-        try:
-            listed = directory.entries()
-        except FileNotFoundError:
-            listed = {}
-        require_finished(directory, listed)
+def _require_sizes(path: Place, root: Place, sizes: Mapping[str, int]) -> None:
+    """All that is listed of `path` is there, and as long."""
+    with one_look(root):
+        for name, size in sizes.items():
+            place = root / name
+            if f"{place}/".startswith(f"{path}/") and (got := _size_of(place)) != size:
+                raise FileStateError(
+                    "a file is not as its rebuild left it", path=place, expected=f"{size} bytes",
+                    got="none" if got is None else f"{got} bytes", hint="rebuild it",
+                )  # fmt: skip
+
+
+def _size_of(place: Place) -> int | None:
+    try:
+        return place.stat().size
+    except FileNotFoundError:
+        return None
 
 
 def _listed_by(manifest: Place, size: int) -> tuple[dict[str, Any], dict[str, int]]:
@@ -64,19 +91,13 @@ def _listed_by(manifest: Place, size: int) -> tuple[dict[str, Any], dict[str, in
         what, hint = "its list of files is of another version", "read it with the version that wrote it"
         raise FileStateError(what, path=manifest, expected=SCHEMA, got=f"{schema:.40}", hint=hint)
     try:
-        return said, {str(one["name"]): int(one["size"]) for one in files}
+        sizes = {str(one["name"]): int(one["size"]) for one in files}
     except (ValueError, KeyError, TypeError):
         raise _unreadable(manifest) from None
+    if any(part in ("", ".", "..") for name in sizes for part in name.split("/")):
+        raise _unreadable(manifest)
+    return said, sizes
 
 
 def _unreadable(manifest: Place) -> FileStateError:
     return FileStateError("its list of files cannot be read", path=manifest, hint="rebuild it")
-
-
-def _above(directory: Place) -> tuple[Place, Mapping[str, Stat]]:
-    """What is beside a directory; nothing where that may not be listed."""
-    root = directory.parent or directory
-    try:
-        return root, root.entries()
-    except OSError:
-        return root, {}

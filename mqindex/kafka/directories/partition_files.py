@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from mqindex.files import lock
 from mqindex.files.paths import join
-from mqindex.files.places.place import Place
-from mqindex.kafka.kinds import LOCK, OTHER_FILES, SegmentName, files_in, segment_name
+from mqindex.kafka.kinds import LOCK, OTHER_FILES, SegmentName, files_in, require_finished, segment_name
 from mqindex.kafka.layout import MAX_BASE_OFFSET, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -68,10 +67,8 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
             skipped.append(join(root, kept[name]))
     bases = [base for base, files in sorted(segments.items()) if "log" in files]
     orphans = [files[kind] for files in segments.values() if "log" not in files for kind in IndexKind if kind in files]
-    if orphans and not bases and isinstance(root, Place):
-        from mqindex.files.results.finished import require_finished  # here: files of this machine need none of it
-
-        require_finished(root, root.entries())  # what `mqindex.kafka.rebuild` makes has no logs
+    if orphans and not bases:
+        require_finished(root)  # what `mqindex.kafka.rebuild` makes has no logs
     return PartitionFiles(
         root,
         tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -15,15 +14,15 @@ from mqindex._native.key_filter import AskedHashes
 from mqindex._words import plural
 from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndexError
 from mqindex.files.few_threads import of_each
+from mqindex.files.paths import one_look
 from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place
 from mqindex.files.places.remote_file import AT_ONCE
-from mqindex.files.results.finished import require_finished
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.index.select_parts import select_in_parts
-from mqindex.rocketmq.kinds import number_of, offset_of
+from mqindex.rocketmq.kinds import number_of, offset_of, require_finished
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.remote import RemoteFilter, RemoteSidecars, find_remote_sidecars, remote_filter
 
@@ -95,10 +94,7 @@ class Elsewhere:
 def find_file(place: Place, hash_slot_num: int | None, index_num: int | None) -> Elsewhere:
     """The index file at a place elsewhere."""
     file, sidecars = _opened(place, None)
-    said = None
-    if sidecars is None and None in (hash_slot_num, index_num) and (directory := place.parent) is not None:
-        with contextlib.suppress(OSError):  # it may not be listed
-            said = _said(require_finished(directory, directory.entries()))
+    said = _said(require_finished(place))
     return Elsewhere(file, _geometry([file], [sidecars], hash_slot_num, index_num, said), sidecars)
 
 
@@ -142,8 +138,9 @@ def _opened(place: Place, keys: RemoteFilter | None) -> tuple[PagedFile, RemoteS
 
 def _index_places(directory: Place) -> tuple[list[Place], Geometry | None]:
     """The files, and their geometry where a result of ours says it."""
-    listed = directory.entries()
-    said = _said(require_finished(directory, listed))
+    with one_look(directory):
+        listed = directory.entries()
+        said = _said(require_finished(directory))
     names = [name for name, found in listed.items() if number_of(name) is not None and not found.directory]
     if not names and "index" in listed:
         hint = f"its index is {directory / 'index'}"

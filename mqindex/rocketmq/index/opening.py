@@ -7,7 +7,7 @@ from mqindex.files import disk
 from mqindex.files.paths import absolute, parent_of, size_of
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.index_file import IndexFile
-from mqindex.rocketmq.kinds import index_paths
+from mqindex.rocketmq.kinds import index_paths, require_finished
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM
 
@@ -20,6 +20,7 @@ def open_index_file(path: str, options: StoreArguments) -> tuple[IndexFile, str]
 
 def geometry_of(path: str, options: StoreArguments) -> tuple[int | None, int | None, str]:
     """(hash_slot_num, index_num, source) of an index file or a directory of them; None: not known."""
+    require_finished(path)
     chosen = store_options(path, **options)
     given = chosen.reported(MAX_HASH_SLOT_NUM) or chosen.reported(MAX_INDEX_NUM)
     paths = index_paths(path) if disk.is_directory(path) else [path]

@@ -108,6 +108,7 @@ def _survey(options: StoreOptions) -> Survey:
 
 def _surveyed(options: StoreOptions) -> Survey:
     store.require_store(options.root)
+    kinds.require_finished(options.root)
     refuse_dledger(options)
     files, skipped = _log_files(options)
     spans = _spans(files)

@@ -26,6 +26,7 @@ from mqindex.files.places.place import given_path, require_here
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.directories import store
 from mqindex.rocketmq.directories.wrong_place import refuse_other_place
+from mqindex.rocketmq.kinds import require_finished
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
@@ -134,6 +135,7 @@ class ConsumeQueue(Closable):
         """
         require_switch("writable", writable)
         where = given_path("directory", directory, storage_options)
+        require_finished(where)
         with ExitStack() as held:
             if writable:
                 require_here(where)

@@ -17,6 +17,7 @@ from mqindex.files.closable import Closable
 from mqindex.files.places.place import given_path
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.directories.wrong_place import refuse_strangers
+from mqindex.rocketmq.kinds import require_finished
 from mqindex.rocketmq.layout import EXT_UNIT_SIZE, FIRST_EXT_ADDRESS, MAX_EXT_ADDRESS
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.queue_files import UnitFiles
@@ -75,6 +76,7 @@ class ConsumeQueueExt(Closable):
         BadMagicError : it only has files of another kind
         """
         where = given_path("directory", directory, storage_options)
+        require_finished(where)
         refuse_strangers(where, "extensions of a consume queue", queues="consumequeue_ext")
         return cls(UnitFiles(where, 1, FileMaps("queue")))
 

@@ -23,7 +23,7 @@ from mqindex.rocketmq import kinds
 from mqindex.rocketmq.directories import store
 from mqindex.rocketmq.directories.rocksdb import refuse_queues_in_rocksdb
 from mqindex.rocketmq.directories.wrong_place import refuse_other_place
-from mqindex.rocketmq.kinds import is_rocksdb
+from mqindex.rocketmq.kinds import is_rocksdb, require_finished
 from mqindex.rocketmq.layout import QUEUE_FILE_SIZE, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import Skipped
 from mqindex.rocketmq.queue.consume_queue import ConsumeQueue
@@ -101,6 +101,7 @@ class ConsumeQueueTable(Mapping[QueueName, ConsumeQueue], Closable):
         """
         require_switch("writable", writable)
         where = given_path("directory", directory, storage_options)
+        require_finished(where)
         file_size = given_file_size(file_size)
         ext = None if ext_directory is None else given_path("ext_directory", ext_directory, storage_options)
         refuse_queues_in_rocksdb(where if is_rocksdb(where) and not _has_queues(where) else None)

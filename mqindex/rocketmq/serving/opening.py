@@ -8,6 +8,7 @@ from mqindex.rocketmq.directories import store
 from mqindex.rocketmq.directories.rocksdb import queues_in_rocksdb
 from mqindex.rocketmq.directories.wrong_place import store_around
 from mqindex.rocketmq.index.index_service import IndexService
+from mqindex.rocketmq.kinds import require_finished
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.options import StoreOptions
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable
@@ -17,6 +18,7 @@ from mqindex.rocketmq.settings import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, QUEUE_FI
 def require_a_part(options: StoreOptions) -> None:
     """Raise a clear error where a path is no store, or has nothing that can be read."""
     store.require_store(options.root)
+    require_finished(options.root)
     parts = (*options.commitlog, options.consume_queue, options.index)
     if not any(disk.is_directory(part) for part in parts):
         raise BadMagicError(

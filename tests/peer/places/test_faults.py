@@ -90,7 +90,7 @@ def remote(request: pytest.FixtureRequest, s3: S3, tmp_path_factory: pytest.Temp
 
 # What a look-up says of a fault that goes on, where it is no sentence of another error.
 SENTENCES = {
-    "403": "[Errno 13] Permission denied: ",
+    "403": "[Errno 13] Permission denied",
     "404": "[Errno 2] No such file or directory: ",
     "500": "[Errno 5] the server answered 500 Internal Server Error: ",
     "503": "[Errno 5] the server answered 503 Service Unavailable: ",

@@ -20,6 +20,7 @@ from mqindex.files.paths import join
 from mqindex.files.places.place import given_path
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.directories.wrong_place import refuse_strangers
+from mqindex.rocketmq.kinds import require_finished
 from mqindex.rocketmq.layout import BATCH_UNIT_SIZE
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
 from mqindex.rocketmq.queue.batch.batch_units import BATCH_UNIT, BatchUnits, are_valid
@@ -93,6 +94,7 @@ class BatchConsumeQueue(Closable):
         BadMagicError : it only has files of another kind
         """
         where = given_path("directory", directory, storage_options)
+        require_finished(where)
         refuse_strangers(where, "a batch consume queue", queues="batchconsumequeue")
         return cls._of(where)
 
