@@ -323,3 +323,27 @@ def test_a_command_that_needs_a_disk_has_no_such_option(shell: Shell) -> None:
         assert "--storage-option" not in shell(command, "--help").out
     for command in ("info", "verify", "query", "message", "dump", "report", "rebuild", "optimize"):
         assert "--storage-option" in shell(command, "--help").out
+
+
+@pytest.mark.parametrize("forbidden", ["", "commitlog", "consumequeue"])
+def test_only_of_what_can_be_reached_there_is_a_page(
+    shell: Shell, basic: Store, memory: Ways, tmp_path: Path, forbidden: str
+) -> None:
+    """As of a directory here: where a part of a store may not be read, its page says so."""
+    root, out = uploaded(basic.root), tmp_path / "page.html"
+    memory.forbidden = forbidden or root.removeprefix("memory://")
+    done = shell("report", root if forbidden else f"memory://{memory.forbidden}/{memory.forbidden}", "--out", out)
+    sentence = done.err.splitlines()[-1]
+    assert (done.status, done.out, "Permission denied" in sentence) == (2, "", True)
+    assert out.exists() == (forbidden != "")
+    if forbidden:
+        assert sentence.removeprefix("mqindex: ") in out.read_text()
+
+
+def test_a_log_that_cannot_be_reached_is_said_on_the_page_of_its_store(
+    shell: Shell, basic: Store, memory: Ways, tmp_path: Path
+) -> None:
+    memory.forbidden, out = "elsewhere", tmp_path / "page.html"
+    done = shell("report", basic.root, "--commitlog", "memory://host/elsewhere", "--out", out)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.splitlines()[-1].removeprefix("mqindex: ") in out.read_text()

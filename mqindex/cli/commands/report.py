@@ -97,6 +97,8 @@ def command(
     if out is not None:
         _require_place(out, path, force=force)
         true_from_here(appearing(out))
+    if seen and isinstance(path, Place):
+        path.stat_now()  # of what cannot be reached there is no page
     unread = _PageOfReason(path, out if not seen or isinstance(path, Place) or os.path.lexists(path) else None, force)
     with unread:
         kind = require_home(path, kind, *REPORTED, options=options) if seen else unseen_kind(kind, options)

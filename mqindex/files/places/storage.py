@@ -227,4 +227,6 @@ def _words(error: Exception) -> str:
     said = _SECRET.sub(r"\1...", str(error).strip()).partition("\n")[0].partition(": <")[0]
     if "list response" in said:
         return "the server's list of files came cut or damaged"
+    if "error sending request" in said:
+        return "the server cannot be reached; is its name right, and the endpoint among storage_options?"
     return _REQUEST.sub("", said) or type(error).__name__

@@ -105,8 +105,19 @@ def test_a_partition(run: Run, s3: Server, tmp_path: Path) -> None:
     assert made == index_files(tmp_path / "here")
 
 
-@pytest.mark.parametrize("command", [["info"], ["verify"], ["rebuild", "--out", "out"], ["optimize", "--out", "out"]])
-def test_a_wrong_secret_is_one_sentence(run: Run, s3: Server, tmp_path: Path, command: list[str]) -> None:
-    url = s3.upload(case("basic-493").unpack(tmp_path), "shell/forbidden")
-    done: Any = run(command[0], url, *command[1:], secret="MARKED-SECRET")
+@pytest.mark.parametrize("command", ["info", "verify", "report", "rebuild", "optimize"])
+def test_what_cannot_be_reached_is_one_sentence(run: Run, s3: Server, tmp_path: Path, command: str) -> None:
+    """`report` wrote a page that said no more than that."""
+    url, out = s3.upload(case("basic-493").unpack(tmp_path), "shell/forbidden"), tmp_path / "out"
+    more = [] if command in ("info", "verify") else ["--out", out]
+    done: Any = run(command, url, *more, secret="MARKED-SECRET")
     assert (done.status, done.out, done.err) == (2, "", f"mqindex: {url}: Permission denied\n")
+    url = "s3://no-such-bucket/store"
+    nowhere = ["--storage-option", "endpoint=" + s3.options["endpoint"]]
+    given = ["--storage-option", f"access_key_id={IDENTITY}", "--storage-option", "allow_http=true"]
+    done = run(command, url, *more, *nowhere, *given)
+    assert (done.status, done.out, done.err) == (2, "", f"mqindex: {url}: no such bucket or container\n")
+    done = run(command, url, *more, "--storage-option", "endpoint=http://127.0.0.1:1", *given)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith(f"mqindex: {url}: the server cannot be reached; ")
+    assert not out.exists()
