@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import weakref
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -40,6 +41,8 @@ class RemoteFile(MappedFile):
         self._there = np.zeros(-(-found.size // _BLOCK), np.bool_)
         self._lock = new_lock()
         self._ahead: Ahead | None = None
+        self._misused: list[bool] = []  # of copies that are gone: where bytes were used that no window had read
+        self._copies: weakref.WeakSet[RemoteFile] = weakref.WeakSet()
 
     def window(self, start: int, stop: int) -> memoryview:
         """See `MappedFile.window`. It ends where the readable bytes end."""
@@ -118,9 +121,17 @@ class RemoteFile(MappedFile):
             ahead.close()
 
     def close(self) -> None:
-        """See `MappedFile.close`."""
+        """See `MappedFile.close`. `AssertionError`: see `require_asked_for`."""
         self._end_ahead()
-        super().close()
+        try:
+            self.require_asked_for()
+        finally:
+            super().close()
+
+    def require_asked_for(self) -> None:
+        """See `MappedFile.require_asked_for`."""
+        if self._misused or any(one._map is not None and one._map.cut for one in (self, *self._copies)):
+            raise AssertionError(f"bytes of {self.path} were used that had not been read")
 
     def _fill(self, mapped: Mapping, missing: npt.NDArray[np.intp]) -> None:
         stretches = _stretches(missing, self.size)
@@ -142,7 +153,15 @@ class RemoteFile(MappedFile):
 
     def again(self) -> RemoteFile:
         """See `MappedFile.again`. It is the same version."""
-        return RemoteFile(self._place, self._found)
+        copy = RemoteFile(self._place, self._found)
+        copy._misused = self._misused
+        self._copies.add(copy)
+        return copy
+
+    def __del__(self) -> None:
+        """Nobody closes what `again` gave: the file that it is of says what was wrong with it."""
+        if (mapped := getattr(self, "_map", None)) is not None and mapped.cut:
+            self._misused.append(True)
 
     def release(self, stop: int) -> None:
         """See `MappedFile.release`."""

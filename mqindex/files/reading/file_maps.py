@@ -29,20 +29,25 @@ class FileMaps:
             if self._maps is None:
                 raise ClosedFileError(f"the {self._thing} is closed", path=path)
             mapped = self._maps.get(path)
+            if mapped is not None:
+                mapped.require_asked_for()
             if mapped is None or mapped.map.cut or mapped.map.size() != mapped.size:
                 mapped = self._maps[path] = open_file(path)
                 if len(self._maps) > self._limit:
-                    self._maps.popitem(last=False)
+                    self._maps.popitem(last=False)[1].require_asked_for()
             self._maps.move_to_end(path)
             return mapped
 
     def forget(self, path: str) -> None:
         """Drop the map of a file that is gone or was replaced."""
         with self._lock:
-            if self._maps is not None:
-                self._maps.pop(path, None)
+            if self._maps is not None and (mapped := self._maps.pop(path, None)) is not None:
+                mapped.require_asked_for()
 
     def close(self) -> None:
         """Release all maps; later calls are a `ClosedFileError`."""
         with self._lock:
+            maps = [] if self._maps is None else list(self._maps.values())
             self._maps = None
+        for mapped in maps:
+            mapped.require_asked_for()

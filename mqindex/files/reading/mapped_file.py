@@ -165,6 +165,13 @@ class MappedFile:
         if mapping is not None and (size := mapping.size()) < self.size:
             raise TruncatedFileError("the file was cut while it was open", path=self.path, expected=self.size, got=size)
 
+    def require_asked_for(self) -> None:
+        """`AssertionError` where bytes of a file elsewhere were used that no window had read.
+
+        When they are used that is a `FileStateError`, after which goes on who leaves out what cannot be read. So it is
+        asked when the file is done with: no `except` for the errors of files catches this one.
+        """
+
     def flush(self) -> None:
         """Bring every changed page to the disk. After a failure every later call fails too: `SyncTrust`."""
         if self.writable:
