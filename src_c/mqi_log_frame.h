@@ -222,17 +222,26 @@ static inline int mqi_log_read_rest(const mqi_log *log, const mqi_log_head *head
     return found == MQI_FOUND_FRAME && log->crc32 ? mqi_log_read_body(log, head, fault) : found;
 }
 
-enum { MQI_LOG_MOST_TAIL = 512 }; /* bytes of topic and properties that are prefetched */
+enum {
+    MQI_LOG_MOST_TAIL = 512, /* bytes of topic and properties that are prefetched */
+    MQI_LOG_AHEAD = 4,       /* frames beyond the next one, for the guess below */
+};
 
-/* What follows a frame's body, and the first `more` bytes of the next frame. */
+/* What follows a frame's body, and the first `more` bytes of the next frame. Where that one is read at once, a later one
+ * is prefetched where it is if all are as long as this: neighbours are often of one kind. A walk over heads waits for
+ * memory once a frame otherwise. */
 static inline void mqi_log_prefetch_rest(const mqi_log *log, const mqi_log_head *head, int64_t more) {
     const uint8_t *next = log->buf + head->at + head->size;
     int64_t n = head->size - head->body_at - head->body_len;
     if (UNLIKELY(n > MQI_LOG_MOST_TAIL)) {
         mqi_prefetch_lines(next - n, MQI_LOG_MOST_TAIL);
         mqi_prefetch_lines(next, more);
-    } else {
-        mqi_prefetch_lines(next - n, n + more);
+        return;
+    }
+    mqi_prefetch_lines(next - n, n + more);
+    if (more) {
+        uintptr_t later = (uintptr_t)(next - n) + MQI_LOG_AHEAD * (uintptr_t)head->size;
+        mqi_prefetch_lines((const void *)later, n + more); /* NOLINT(performance-no-int-to-ptr): not read from */
     }
 }
 
