@@ -29,21 +29,22 @@ NOT_REBUILT = Kind("not-rebuilt", "error",
 # ---- the start of a broker
 
 STRAY_LOG_FILE = Kind("stray-log-file", "error",
-    "A file or directory that is not a log file is in the log's directory, and no broker starts (5.1 and later "
-    "ignore directories; what brokers before 4.5 do is not known).",
+    "Something in the log's directory is not a log file, and brokers may refuse to start (5.1 and later ignore "
+    "directories; what brokers before 4.5 do is not known).",
     f"{{who}} refuses to start: {_OWN_DIRECTORY}", stops_start=True)
 LOADED_AS_LOG_FILE = replace(STRAY_LOG_FILE,
     hint=f"a broker loads it as a log file, after all others by its name: {_OWN_DIRECTORY}", stops_start=False)
 DUPLICATE_LOG_FILE = replace(STRAY_LOG_FILE,
     hint="a broker loads both, one after the other: move the one that is incomplete elsewhere", stops_start=False)
 STRAY_QUEUE_FILE = Kind("stray-queue-file", "error",
-    "A file or directory that is not a file of the queue is in its directory, and no broker starts (5.1 and later "
+    "Something in a queue's directory is not a file of the queue, and brokers may refuse to start (5.1 and later "
     "ignore directories; what brokers before 4.5 do is not known).",
-    "{who} refuses to start: move it elsewhere", "consumequeue", stops_start=True)
-STRAY_EXT_FILE = replace(STRAY_QUEUE_FILE, mended_by=None)
+    "{who} refuses to start: `mqindex repair` moves it to the backup", "consumequeue", stops_start=True)
+STRAY_EXT_FILE = replace(STRAY_QUEUE_FILE, hint="{who} refuses to start: move it elsewhere", mended_by=None)
 IGNORED_QUEUE_FILE = replace(STRAY_EXT_FILE, severity="warning", hint="the broker ignores it", stops_start=False)
 LOADED_AS_QUEUE_FILE = replace(STRAY_QUEUE_FILE,
-    hint="a broker loads it as a file of the queue, where its name sorts: move it elsewhere", stops_start=False)
+    hint="a broker loads it as a file of the queue, where its name sorts: `mqindex repair` moves it to the backup",
+    stops_start=False)
 LOG_FILE_EMPTY = Kind("log-file-empty", "error",
     "A log file has no bytes, and brokers before 5.1.3 do not start.",
     "{who} refuses to start: delete it", stops_start=True)
@@ -99,7 +100,8 @@ DELETED_AT_NEXT_START = Kind("deleted-at-next-start", "error",
     "`abort` exists: the next start deletes this file, and of its {entries} {lost}; `mqindex repair` moves the "
     "checkpoint up", "index")
 WRITTEN_AGAIN_AT_NEXT_START = replace(DELETED_AT_NEXT_START, severity="warning",
-    hint="`abort` exists: the next start deletes this file and writes its {entries} again")
+    hint="`abort` exists: the next start deletes this file and writes its {entries} again; `mqindex repair` moves "
+         "the checkpoint up")
 DELETED_AFTER_A_KILL = replace(DELETED_AT_NEXT_START, severity="info",
     hint="a broker is running; if it were killed now, its next start would delete this file", mended_by=None)
 LOG_CUT_AT_NEXT_START = Kind("log-cut-at-next-start", "error",
@@ -299,7 +301,8 @@ QUEUE_UNREADABLE = Kind("queue-unreadable", "error",
     "A queue's file cannot be read.", f"{{error}}; {_REWRITE_QUEUE}", "consumequeue")
 QUEUE_BEYOND_LOG = Kind("queue-beyond-log", "error",
     "Units are for offsets after the log's end; a broker cuts them off when it starts.",
-    f"{{units}} after the log's end: a broker cuts them off, and so does `mqindex repair`; {_MORE_LOG}", "consumequeue")
+    f"{{units}} after the log's end: a broker cuts them off, and `mqindex repair` does so too; {_MORE_LOG}",
+    "consumequeue")
 MISSING_UNITS = Kind("missing-units", "error",
     "Messages of the log have no unit in their queue, so consumers miss them.",
     _REWRITE_QUEUE, "consumequeue")
@@ -438,7 +441,7 @@ CHECKPOINT_MISSING = Kind("checkpoint-missing", "info",
     "after its unclean exit the broker reads the whole log again")
 CHECKPOINT_BEHIND = Kind("checkpoint-behind", "info",
     "The checkpoint is where the broker starts to read its log after its unclean exit.",
-    "where the broker starts to read its log again after its unclean exit")
+    "no damage: the broker reads its log again from there on")
 SIDE_FILE_INVALID = Kind("side-file-invalid", "error",
     "A file of config/ is not JSON, or not what it should hold.",
     "there is no .bak to use: the broker starts without; restore the file")

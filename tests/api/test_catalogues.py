@@ -36,6 +36,12 @@ def test_a_kind_has_a_plain_sentence(name: str, kinds: tuple[Kind, ...]) -> None
         assert kind.hint is None or not kind.hint.endswith(".")
 
 
+@for_each(EACH)
+def test_what_a_repair_mends_is_said_to_be_mended_by_it(_name: str, kinds: tuple[Kind, ...]) -> None:
+    """Nobody is told to do by hand what the repair does."""
+    assert [one.hint for one in kinds if one.mended_by is not None and "`mqindex repair` " not in str(one.hint)] == []
+
+
 def test_the_page_has_each_kind_once_so_that_its_name_is_its_anchor() -> None:
     kinds = [kind for of in sections().values() for kind in of]
     assert len(kinds) == len(set(kinds))
