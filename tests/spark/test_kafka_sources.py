@@ -302,7 +302,7 @@ def test_a_length_that_leads_out_of_a_task_s_range_is_damage(long: Path, monkeyp
     content = bytearray(path.read_bytes())
     content[where.position + 8 : where.position + 12] = (2**30).to_bytes(4, "big")
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=f"torn-batch: .* at byte {where.position}"):
+    with pytest.raises(FormatError, match=f"bad-length: .* field length at byte {where.position}"):
         offsets_of(long)
 
 

@@ -34,8 +34,8 @@ DAMAGE: Final = {
     "flip": Damage(68, 80, 83, "bad-crc", framed=True),  # the records no longer parse
     "value": Damage(68, 80, 83, "bad-crc", framed=True),  # they do
     "zero": Damage(68, 80, 87, "bad-length"),
-    "size68": Damage(68, 80, 83, "torn-batch"),  # a length far beyond the log
-    "size136": Damage(136, 148, 151, "torn-batch"),
+    "size68": Damage(68, 80, 83, "bad-length"),  # a length far beyond the log
+    "size136": Damage(136, 148, 151, "bad-length"),
     "short": Damage(68, 80, 83, "bad-length"),
     "head": Damage(68, 68, 71, "bad-length"),  # the first bytes of a segment are zeros
     "cut": Damage(68, 132, 135, "torn-batch"),  # a segment that is not the last ends inside a batch

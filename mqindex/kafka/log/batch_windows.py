@@ -14,7 +14,9 @@ STEP: Final = 32 << 20  # bytes of the longest, and between two checks whether a
 CACHED: Final = 2 << 20  # bytes that a processor still has at hand when it copies what it compared checksums of
 HEAD: Final = 61  # bytes of the longest head of a batch
 _TAIL = 17  # so many bytes and fewer are no batch
-_LENGTH_AT, _LENGTH_END, _LEAST = 8, 12, 14  # where a batch has its length, from where on that counts; the least
+LENGTH_AT: Final = 8  # where a batch has its length
+LENGTH_END: Final = 12  # from where on that counts
+_LEAST: Final = 14  # the least length of a batch
 
 Window: TypeAlias = Callable[[int, int], memoryview]
 """The log from its first byte on, of which at least the bytes [start, stop) are there; it ends where these end."""
@@ -77,6 +79,6 @@ def missing(log: memoryview, at: int, size: int) -> int:
         return 0
     if there <= _TAIL:
         return min(left, HEAD)
-    length = int.from_bytes(log[at + _LENGTH_AT : at + _LENGTH_END], "big", signed=True)
-    wanted = _LENGTH_END + length
+    length = int.from_bytes(log[at + LENGTH_AT : at + LENGTH_END], "big", signed=True)
+    wanted = LENGTH_END + length
     return wanted if length >= _LEAST and there < wanted <= left else 0

@@ -13,6 +13,7 @@ from mqindex._native.guard import check_whole
 from mqindex._native.kafka_log import Resync
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError, FormatError, sentence
+from mqindex.kafka.log.batch_windows import LENGTH_AT, LENGTH_END
 from mqindex.kafka.log.records import first_offset_at
 
 Fault = tuple[str, int, str, str, str]
@@ -98,11 +99,20 @@ def left_out(
     nothing = end == len(log)
     if nothing and (floor == next_base or next_base is None) and (fault is None or is_zeros(log, at)):
         return None
-    torn = "torn-batch", at, None, "a whole batch", f"a part of one, {plural(len(log) - at, 'byte')}"
-    kind, _, field, expected, got = fault or torn
+    kind, _, field, expected, got = fault or _beyond_the_end(log, at, nothing)
     following = next_base if nothing else first_offset_at(log, end)
     first = None if last is None else floor
     return BatchFault(kind, at, field, expected, got, end, first, None if following is None else following - 1)
+
+
+def _beyond_the_end(log: Any, at: int, last: bool) -> tuple[str, int, str | None, str, str]:
+    """The fault of a batch that leads beyond the file; last: the file ends inside it, else its length is wrong."""
+    left = len(log) - at
+    if last:
+        return "torn-batch", at, None, "a whole batch", f"a part of one, {plural(left, 'byte')}"
+    length = int.from_bytes(bytes(log[at + LENGTH_AT : at + LENGTH_END]), "big", signed=True)
+    check_whole(log)
+    return "bad-length", at, "length", f"{left - LENGTH_END} bytes or less", str(length)
 
 
 def unreadable(error: FormatError, batch: Any) -> BatchFault:
