@@ -17,8 +17,8 @@ NOT_WHOLE = {"4.9.6", "4.9.8", "5.1.2", "5.3.4"}
 ASKED = [release for release in RELEASES if release not in NOT_WHOLE]
 
 
-def test_every_row_was_asked_or_says_why_not() -> None:
-    assert sorted([*KEPT["rows"], *KEPT["not asked"]]) == sorted(RULES)
+def test_brokers_were_asked_about_every_row() -> None:
+    assert sorted(KEPT["rows"]) == sorted(RULES)
 
 
 @pytest.mark.parametrize("name", KEPT["rows"])

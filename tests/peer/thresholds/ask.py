@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from tests.peer.jvm import FLAGS, PATIENCE
 from tests.peer.maven import class_path, exit_code, java
-from tests.peer.thresholds.questions import NOT_ASKED, QUESTIONS, SIZES, Question
+from tests.peer.thresholds.questions import QUESTIONS, SIZES, Question
 from tests.support.golden import DATA, case
 
 __all__ = ["ANSWERS", "answer"]
@@ -62,7 +62,7 @@ def main() -> None:
         kept["rows"][name] = entry(name)
         print(name, json.dumps(kept["rows"][name]), flush=True)
         kept["rows"] = dict(sorted(kept["rows"].items()))
-        ANSWERS.write_text(json.dumps({"rows": kept["rows"], "not asked": NOT_ASKED}, indent=1) + "\n")
+        ANSWERS.write_text(json.dumps({"rows": kept["rows"]}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mqindex.rocketmq import Checkpoint
 
-__all__ = ["NOT_ASKED", "QUESTIONS", "Question"]
+__all__ = ["QUESTIONS", "Question"]
 
 SECOND = "00000000000000065536"
 BLANK = 65447
@@ -92,6 +92,13 @@ def no_files(store: Path) -> None:
     """A store of its own: nothing was ever written."""
     for path in sorted(store.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
+
+
+def timer_ahead(store: Path) -> None:
+    """A store of its own, whose timer had read nine messages of which the queue knows nothing."""
+    no_files(store)
+    (store / "config").mkdir()
+    (store / "config" / "timercheck").write_bytes(struct.pack(">4q", 0, 0, 9, 9).ljust(4096, b"\0"))
 
 
 def not_confirmed(store: Path) -> None:
@@ -243,6 +250,10 @@ QUESTIONS = {
         "blanks around a text of the settings", "[/data]", ("5.1.4", "5.2.0"),
         ("setting", "storePathRootDir", " /data ", "getStorePathRootDir"), picked="",
     ),
+    "TIMER_OFFSET_CORRECTED": Question(
+        "config/timercheck has offset 9 of a queue that ends at 1", "timer at 1", ("5.3.1", "5.3.2"),
+        ("mappedFileSizeTimerLog=1048576", "put:rmq_sys_wheel_timer:1", "timer"), "timer ", timer_ahead,
+    ),
     "TIMERS": of_class("their class", f"{STORE}timer.TimerMessageStore", IN_4_9),
     "UNSEPARATED": Question(
         "the properties of a message with KEYS k", "6 characters", ("4.9.0", "4.9.1", "5.1.4", "5.2.0"),
@@ -259,8 +270,3 @@ QUESTIONS = {
     ),
 }  # fmt: skip
 """By the name of the row."""
-NOT_ASKED: dict[str, str] = {
-    "TIMER_OFFSET_CORRECTED": "read in the class: TimerMessageStore of 5.3.2 compares with maxOffsetInQueue, that of "
-    "5.3.1 does not",
-}
-"""The rows that no broker was asked about, and why."""

@@ -23,7 +23,7 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
 
 /**
  * A message store without a broker. Arguments: settings as name=value, then what to do after the start:
- * put:TOPIC:BYTES[:NAME:VALUE], get:TOPIC:OFFSET, stop.
+ * put:TOPIC:BYTES[:NAME:VALUE], get:TOPIC:OFFSET, timer, stop.
  */
 final class Store {
     private final String[] todo;
@@ -96,6 +96,8 @@ final class Store {
         } else if (words[0].equals("get")) {
             GetMessageResult got = store.getMessage("g", words[1], 0, Long.parseLong(words[2]), 1, null);
             Asked.answer("get " + got.getStatus() + " next " + got.getNextBeginOffset());
+        } else if (words[0].equals("timer")) {
+            timer();
         }
     }
 
@@ -117,6 +119,22 @@ final class Store {
         Object status = PutMessageResult.class.getMethod("getPutMessageStatus").invoke(result);
         AppendMessageResult put = ((PutMessageResult) result).getAppendMessageResult();
         Asked.answer("put " + status + (put == null ? "" : " offset " + put.getLogicsOffset()));
+    }
+
+    /** Where in the queue of timed messages the timer goes on by its checkpoint. */
+    private void timer() throws Exception {
+        Watcher.awaitDispatch(store);
+        String directory = config.getStorePathRootDir() + "/config/";
+        Object checkpoint = ofTimer("TimerCheckpoint").getConstructor(String.class).newInstance(directory + "timercheck");
+        Object metrics = ofTimer("TimerMetrics").getConstructor(String.class).newInstance(directory + "timermetrics");
+        Class<?> type = ofTimer("TimerMessageStore");
+        Object timer = type.getConstructors()[0].newInstance(store, config, checkpoint, metrics, null);
+        type.getMethod("load").invoke(timer);
+        Asked.answer("timer at " + type.getMethod("getQueueOffset").invoke(timer));
+    }
+
+    private static Class<?> ofTimer(String name) throws ClassNotFoundException {
+        return Class.forName("org.apache.rocketmq.store.timer." + name);
     }
 
     private static Class<?> innerMessage() throws ClassNotFoundException {
