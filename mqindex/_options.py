@@ -35,7 +35,7 @@ def with_options_of(home: Callable[..., object]) -> Callable[[AnyFunction], AnyF
         signature = inspect.signature(function)
         own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
         names = {one.name for one in [*own, *shared]}
-        switches = {one.name for one in [*own, *shared] if isinstance(one.default, bool)}
+        switches = {one.name for one in [*own, *shared] if _is_switch(one)}
 
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
@@ -53,3 +53,7 @@ def with_options_of(home: Callable[..., object]) -> Callable[[AnyFunction], AnyF
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+def _is_switch(one: inspect.Parameter) -> bool:
+    return isinstance(one.default, bool) and one.annotation in ("bool", bool, one.empty)

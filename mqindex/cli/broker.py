@@ -129,7 +129,7 @@ class Broker(Protocol):
         """The health of a store, a partition or a log dir."""
 
     def zones(self, cache: str | bool | None) -> dict[str, Any]:
-        """What the library's `verify` and `rebuild` take of `--cache`; `Trouble`: they keep no zone maps."""
+        """What the library's `rebuild` takes of `--cache`."""
 
     def keywords(self, path: str | None, options: BrokerOptions, parts: list[str] | None) -> dict[str, Any]:
         """The arguments of the library's `rebuild` and `repair`; `Trouble`: the command line, or PATH, does not fit."""

@@ -143,13 +143,13 @@ def _file_name(context: click.Context, option: click.Parameter, value: str | Non
     return value
 
 
-def cache_option(whose: str = "") -> Decorator:
-    """`--cache`: a directory; None: the user's own; False: none. `whose`: the broker that it is for, with a colon."""
+def cache_option(of_kafka: str = "", default: str = "the user's cache") -> Decorator:
+    """`--cache`: a directory; None: the default; False: none. `of_kafka`: when zone maps of its logs are made."""
     return click.option(
         "--cache",
         metavar="DIR",
         callback=lambda context, option, value: False if value == "none" else value,
-        help=f"{whose}{'w' if whose else 'W'}here zone maps are kept; none: nowhere.  [default: the user's cache]",
+        help=f"Where zone maps are kept{of_kafka}; none: nowhere.  [default: {default}]",
     )
 
 

@@ -21,13 +21,14 @@ from mqindex.files.results.publication import Publication
 from mqindex.kafka import catalogue
 from mqindex.kafka.building import recover_partitions, write_transaction_indexes
 from mqindex.kafka.checks.diagnosis import replay
-from mqindex.kafka.directories.log_dir import places_of
+from mqindex.kafka.directories.log_dir import homes_of, places_of
 from mqindex.kafka.directories.survey import Order, Partition, Survey, gone, start_report, survey
 from mqindex.kafka.index.transaction_index import aborted_bytes
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
 from mqindex.report import RebuildReport
+from mqindex.zones.cache import Cache, ZoneCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class _Begin:
     order: Order
     out: str
     overwrite: bool
+    cache: ZoneCache
 
     @property
     def path(self) -> str:
@@ -53,6 +55,7 @@ def rebuild(
     out: str | os.PathLike[str],
     *,
     overwrite: bool = False,
+    cache: Cache = False,
     engine: Engine | None = None,
     **given: Unpack[PartitionArguments],
 ) -> RebuildReport:
@@ -68,6 +71,8 @@ def rebuild(
         to there alone; its name is that of its directory, or where they all end alike, as `disk1/kafka`, that above it.
     out : path or URL; must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`, which no object
         store does. Of several directories this holds for each `<out>/<name>`.
+    cache : where zone maps of the logs are kept for later scans, as of `scan`; False: nowhere. An index needs the heads
+        of batches alone, and a zone map their records: with a cache all of them are read, too.
     kafka_version, index_interval_bytes, max_index_size, check_crc, storage_options : partition options, explained in
         `mqindex.kafka.options.PartitionArguments`.
     engine : where the stages run; None: `LocalEngine()`.
@@ -110,13 +115,15 @@ def rebuild(
     place = absolute(given_path("out", out, storage))
     given_paths, alone = several.listed(directory)
     paths = [absolute(given_path("directory", each, storage)) for each in given_paths]
+    kept = ZoneCache.of(cache, lambda: [home for path in paths for home in homes_of(path)])
     if not alone:
         names = several.names_of("directory", paths)
         orders = [
-            _Begin(Order(path, options), join(place, name), overwrite) for path, name in zip(paths, names, strict=True)
+            _Begin(Order(path, options), join(place, name), overwrite, kept)
+            for path, name in zip(paths, names, strict=True)
         ]
         return several.rebuild_each(engine, orders, place, _HOW)
-    return several.rebuild_one(engine, _Begin(Order(paths[0], options), place, overwrite), _HOW)
+    return several.rebuild_one(engine, _Begin(Order(paths[0], options), place, overwrite, kept), _HOW)
 
 
 def _carry_out(engine: Engine, order: _Begin, plan: several.Plan[Survey]) -> RebuildReport:
@@ -124,7 +131,7 @@ def _carry_out(engine: Engine, order: _Begin, plan: several.Plan[Survey]) -> Reb
     report = start_report(RebuildReport(order.path), found)
     with scratch_for(engine, place) as (seeing, scratch):
         with one_look(order.path):
-            recovered = _recover_all(seeing, found, scratch)
+            recovered = _recover_all(seeing, found, scratch, zones=order.cache.keeps)
         moves = _moves(seeing, found, recovered, scratch)
         publication = Publication(
             scratch=scratch,
@@ -136,10 +143,13 @@ def _carry_out(engine: Engine, order: _Begin, plan: several.Plan[Survey]) -> Reb
         published = publish_all(seeing, publication)
         report.out_files, report.backup = published.paths, published.backup
         report.fsync_seconds += published.fsync_seconds
-    for partition, segments in zip(found.partitions, recovered, strict=True):
-        missed = [segment.files for segment in segments if segment.gone]
+    for partition, some in zip(found.partitions, recovered, strict=True):
+        missed = [segment.files for segment in some if segment.gone]
         report.findings += gone(partition.path, partition.segments, missed)
-    _fill(report, [segment for partition in recovered for segment in partition])
+    segments = [segment for partition in recovered for segment in partition]
+    for segment in segments:
+        order.cache.store(segment.zones)
+    _fill(report, segments)
     return report
 
 
@@ -161,12 +171,18 @@ def _begin(begin: _Begin) -> several.Plan[Survey]:
 _HOW = several.Rebuilding("log", _require_apart, _begin, _carry_out, catalogue.NOT_REBUILT)
 
 
-def _recover_all(engine: Engine, found: Survey, scratch: str) -> list[list[RecoveredSegment]]:
+def _recover_all(engine: Engine, found: Survey, scratch: str, *, zones: bool) -> list[list[RecoveredSegment]]:
     kinds = frozenset({IndexKind.OFFSET, IndexKind.TIME})
     items = [
         [
             SegmentRecovery(
-                files, size, replace(partition.options, other_intervals=()), scratch, partition.is_last(files), kinds
+                files,
+                size,
+                replace(partition.options, other_intervals=()),
+                scratch,
+                partition.is_last(files),
+                kinds,
+                zones,
             )
             for files, size in zip(partition.segments, partition.sizes, strict=True)
         ]

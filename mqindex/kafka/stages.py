@@ -10,7 +10,7 @@ Every task writes under names of its own, so that a retried or duplicated task h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -30,8 +30,10 @@ from mqindex.kafka.log.log_damage import damage_in, recovered_past_damage
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
 from mqindex.kafka.options import PartitionOptions
+from mqindex.kafka.partition.segment_zones import SegmentZones
 from mqindex.kafka.partition.transactions import EVENT
 from mqindex.report import Finding
+from mqindex.zones.cache import FileZones
 
 _SMALL: Final = 256 << 10  # bytes of a log, below which opening it and making its files takes longer than reading it
 
@@ -39,7 +41,7 @@ _SMALL: Final = 256 << 10  # bytes of a log, below which opening it and making i
 @dataclass(frozen=True, slots=True)
 class SegmentRecovery:
     """One segment to recover. `size`: of its log; `out`: the directory of the new files, `kinds`: which ones;
-    `last`: of its partition.
+    `last`: of its partition; `zones`: make its zone map, for which every record is read.
     """
 
     files: SegmentFiles
@@ -48,6 +50,7 @@ class SegmentRecovery:
     out: str
     last: bool
     kinds: frozenset[IndexKind]
+    zones: bool = False
 
 
 @dataclass(slots=True)
@@ -63,6 +66,7 @@ class RecoveredSegment:
     entries: int = 0
     fsync_seconds: float = 0.0
     gone: bool = False
+    zones: FileZones | None = None
 
 
 def needed_space(options: PartitionOptions, sizes: Sequence[int]) -> int:
@@ -106,6 +110,7 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
     options, done = item.options, RecoveredSegment(item.files)
     try:
         with LogSegment.open(item.files.log, base_offset=item.files.base_offset) as segment:
+            zones = SegmentZones(segment) if item.zones else None
             recover = partial(
                 segment.recover,
                 index_interval_bytes=options.index_interval_bytes,
@@ -118,6 +123,9 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
             unclear = any(recovered_past_damage(each)[0].offset_index != made.offset_index for each in others)
             done.events = events_in(segment, made)
             done.findings = log_findings(segment, made, damage_in(segment, made), last=item.last)
+            done.readable = made.fault is None and (made.truncated_bytes == 0 or item.last)
+            if zones is not None and done.readable and options.check_crc:
+                done.zones = _made(zones, segment._batch_parts(0, made.end_bytes, check_crc=False))
     except FileNotFoundError:
         done.gone = True
         return done
@@ -131,13 +139,22 @@ def _recover(item: SegmentRecovery) -> RecoveredSegment:
             expected="one value", got=f"{options.other_intervals[0]} to {options.other_intervals[1]} by other indexes",
             hint="give the topic's (--index-interval-bytes, index_interval_bytes=)",
         )  # fmt: skip
-    done.readable = made.fault is None and (made.truncated_bytes == 0 or item.last)
     done.batches = made.batches
     for kind, data in ((IndexKind.OFFSET, made.offset_index), (IndexKind.TIME, made.time_index)):
         if kind in item.kinds:
             done.paths[kind] = _write(item.out, item.files.base_offset, kind, data)
             done.entries += len(data) // kind.entry_size
     return done
+
+
+def _made(zones: SegmentZones, parts: Iterator[tuple[Any, npt.NDArray[Any]]]) -> FileZones | None:
+    """The map; None: a codec is not installed, which no index needs."""
+    try:
+        for _ in zones.gather(parts):
+            pass
+    except ImportError:
+        return None
+    return zones.made()
 
 
 def write_transactions(item: tuple[str, tuple[tuple[int, bytes], ...]]) -> dict[int, str]:

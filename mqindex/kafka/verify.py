@@ -22,10 +22,12 @@ from mqindex.kafka.checks.repair_plan import planned_actions
 from mqindex.kafka.checks.single_file import diagnose_file, survey_file
 from mqindex.kafka.checks.start.start_check import StartFiles, look_at_duplicates
 from mqindex.kafka.checks.start.start_verdict import verdict
+from mqindex.kafka.directories.log_dir import homes_of
 from mqindex.kafka.directories.survey import Order, Survey, start_report, survey
 from mqindex.kafka.kinds import PartitionDirectory, partition_name
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.report import Report
+from mqindex.zones.cache import Cache, ZoneCache
 
 
 @with_options_of(partition_options)
@@ -33,6 +35,7 @@ def verify(
     directory: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     deep: bool = False,
+    cache: Cache = None,
     engine: Engine | None = None,
     **given: Unpack[PartitionArguments],
 ) -> Report:
@@ -51,6 +54,9 @@ def verify(
         `.txnindex`. Or several log dirs of one broker: one report of all, with what no broker allows between them.
         Of files elsewhere locks, owners, links and holes are not known: an info says so.
     deep : also read every record: whether its batch can be decompressed, and has the greatest timestamp that it says.
+        On the way it learns which times are where in the logs, which it keeps in `cache` for later scans.
+    cache : where zone maps of the logs are kept, as of `scan`; False: nowhere. They come with `deep`: without it none
+        is made.
     kafka_version, index_interval_bytes, max_index_size, storage_options : partition options, as for `rebuild`. Settings
         that are not the topic's make no error.
     check_crc : False: batches with a wrong checksum count as good, and only headers are read.
@@ -87,13 +93,15 @@ def verify(
     >>> verify(path + "/00000000000000000007.log").ok
     False
     """
-    if isinstance(directory, (str, os.PathLike)) or not isinstance(directory, Sequence):
-        return examine(directory, deep=deep, engine=engine, given=given).report
     options = given.get("storage_options")
-    roots = dict.fromkeys(real_path(given_path("directory", each, options)) for each in directory)
+    if isinstance(directory, (str, os.PathLike)) or not isinstance(directory, Sequence):
+        roots = [given_path("directory", directory, options)]
+    else:
+        roots = list(dict.fromkeys(real_path(given_path("directory", each, options)) for each in directory))
     if not roots:
         raise ValueError("directory: expected a path, or log dirs of one broker, got none")
-    return _of_broker([examine(root, deep=deep, engine=engine, given=given) for root in roots])
+    kept = ZoneCache.of(cache, lambda: [home for root in roots for home in homes_of(root)])
+    return _of_broker([examine(root, deep=deep, engine=engine, given=given, cache=kept) for root in roots])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +121,7 @@ def examine(
     engine: Engine | None,
     given: PartitionArguments,
     count: bool = False,
+    cache: ZoneCache | None = None,
 ) -> Examined:
     """All of `verify`; `count`: what the logs consist of too, for a health report."""
     started = time.perf_counter()
@@ -120,18 +129,22 @@ def examine(
     options = partition_options(**given)
     root = absolute(given_path("directory", directory, given.get("storage_options")))
     engine = require_seen(engine, [root])
+    zones = deep and cache is not None and cache.keeps
     with one_look(root):
-        examined = _examine(engine, Order(root, options), deep=deep, count=count)
+        examined = _examine(engine, Order(root, options), deep=deep, zones=zones, count=count)
+    if cache is not None:
+        for segment in examined.diagnosis.segments():
+            cache.store(segment.zones)
     examined.report.seconds = time.perf_counter() - started
     return examined
 
 
-def _examine(engine: Engine, order: Order, *, deep: bool, count: bool) -> Examined:
+def _examine(engine: Engine, order: Order, *, deep: bool, zones: bool, count: bool) -> Examined:
     root = order.directory
     found = run_one(engine, _survey, order, "look at the files")
     report = start_report(Report(root), found)
     check = diagnose if found.file is None else diagnose_file
-    diagnosis = check(engine, found, deep=deep, count=count)
+    diagnosis = check(engine, found, deep=deep, zones=zones, count=count)
     not_asked = [catalogue.ELSEWHERE.finding(root)] if isinstance(root, Place) else []
     report.findings = [*not_asked, *diagnosis.findings()]
     report.actions = planned_actions(diagnosis)

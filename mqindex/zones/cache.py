@@ -38,6 +38,15 @@ class FileIdentity(NamedTuple):
     version: bytes
 
 
+class FileZones(NamedTuple):
+    """A zone map as a cache keeps it. `base`: where its file begins; `mark`: of what is before the map's end."""
+
+    identity: FileIdentity
+    base: int
+    zones: ZoneMap
+    mark: bytes
+
+
 def identity_of(path: str) -> FileIdentity:
     """What binds a zone map to its file: of this machine device, inode, length and times; elsewhere its version."""
     if isinstance(path, Place):
@@ -106,10 +115,11 @@ class ZoneCache:
             return None
         return _decoded(data, identity, base)
 
-    def store(self, identity: FileIdentity, base: int, zones: ZoneMap, mark: bytes) -> None:
-        """Keep a map, in place of an older one."""
-        if self._directory is None:
+    def store(self, found: FileZones | None) -> None:
+        """Keep a map, in place of an older one; None: there is none."""
+        if self._directory is None or found is None:
             return
+        identity, base, zones, mark = found
         head = _HEAD.pack(_MAGIC, identity.version, mark, base, zones.end, len(zones.zones), len(zones.topics))
         data = head + zones.zones.tobytes() + zones.topics.astype("<i4").tobytes()
         scratch = ""

@@ -181,8 +181,20 @@ def test_verify_and_rebuild_leave_zone_maps(shell: Shell, lost: Store, tmp_path:
         assert sorted(os.listdir(place)) == names
     done = shell("verify", lost.root, "--cache", lost.root / "index")
     assert done.status == 2 and "expected a place outside" in done.err
-    done = shell("verify", PartitionCase("410-txn").closed(tmp_path), "--cache", tmp_path / "other")
-    assert done.status == 2 and "--cache is for RocketMQ here" in done.err
+
+
+def test_of_kafka_the_zone_maps_come_with_the_records(shell: Shell, tmp_path: Path) -> None:
+    partition = PartitionCase("410-txn").closed(tmp_path)
+    shell("messages", partition, "--end", "2001-01-01", "--cache", tmp_path / "scanned")
+    names = sorted(os.listdir(tmp_path / "scanned"))
+    shell("rebuild", partition, "--out", tmp_path / "plain")
+    assert not (tmp_path / "cache").exists()
+    shell("verify", partition, "--deep")
+    shell("rebuild", partition, "--out", tmp_path / "out", "--cache", tmp_path / "rebuilt")
+    for place in (tmp_path / "cache" / "mqindex" / "zones", tmp_path / "rebuilt"):
+        assert sorted(os.listdir(place)) == names != []
+    done = shell("verify", partition, "--cache", tmp_path / "other")
+    assert done.status == 2 and "expected --deep" in done.err
 
 
 BUSY = """list_sum(list_transform(range(1000),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqindex.zones.cache import ZoneCache, identity_of
+from mqindex.zones.cache import FileZones, ZoneCache, identity_of
 from mqindex.zones.zone_map import NO_TIME, ZONE_BYTES, Entries, ZoneGatherer, ZoneMap, least_of
 
 BASE = 7 * ZONE_BYTES
@@ -81,7 +81,7 @@ def test_a_map_is_kept_and_found_again(tmp_path: Path) -> None:
     log.write_bytes(b"x")
     cache, identity = ZoneCache.of(tmp_path / "cache"), identity_of(str(log))
     assert cache.load(identity, 0) is None
-    cache.store(identity, 0, a_map(), bytes(32))
+    cache.store(FileZones(identity, 0, a_map(), bytes(32)))
     zones, same, mark = cache.load(identity, 0) or pytest.fail("nothing")
     assert (zones.zones == a_map().zones).all() and same and mark == bytes(32) and zones.end == ZONE_BYTES + 100
     assert zones.topics.tolist() == [1, 2] and cache.load(identity, 1) is None
@@ -95,7 +95,7 @@ def test_any_bytes_in_a_cache_are_no_map(tmp_path_factory: Any, data: st.DataObj
     directory = tmp_path_factory.mktemp("cache")
     (directory / "log").write_bytes(b"x")
     cache, identity = ZoneCache.of(directory / "cache"), identity_of(str(directory / "log"))
-    cache.store(identity, 0, a_map(), bytes(32))
+    cache.store(FileZones(identity, 0, a_map(), bytes(32)))
     path = directory / "cache" / identity.name.hex()
     good = path.read_bytes()
     at = data.draw(st.integers(0, len(good) - 1))
@@ -107,7 +107,7 @@ def test_any_bytes_in_a_cache_are_no_map(tmp_path_factory: Any, data: st.DataObj
 def test_a_cache_that_others_may_write_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"x")
     cache, identity = ZoneCache.of(tmp_path / "cache"), identity_of(str(tmp_path / "log"))
-    cache.store(identity, 0, a_map(), bytes(32))
+    cache.store(FileZones(identity, 0, a_map(), bytes(32)))
     os.chmod(tmp_path / "cache" / identity.name.hex(), 0o666)
     assert cache.load(identity, 0) is None
 
@@ -115,11 +115,11 @@ def test_a_cache_that_others_may_write_is_not_read(tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cache").write_bytes(b"")
     cache, identity = ZoneCache.of(tmp_path / "cache"), identity_of(str(tmp_path / "cache"))
-    cache.store(identity, 0, a_map(), bytes(32))
+    cache.store(FileZones(identity, 0, a_map(), bytes(32)))
     assert cache.load(identity, 0) is None
-    ZoneCache.of(False).store(identity, 0, a_map(), bytes(32))
+    ZoneCache.of(False).store(FileZones(identity, 0, a_map(), bytes(32)))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    ZoneCache.of(None).store(identity, 0, a_map(), bytes(32))
+    ZoneCache.of(None).store(FileZones(identity, 0, a_map(), bytes(32)))
     assert (tmp_path / "home" / "mqindex" / "zones" / identity.name.hex()).is_file()
     with pytest.raises(TypeError, match="cache: expected a directory, None or False"):
         ZoneCache.of(True)

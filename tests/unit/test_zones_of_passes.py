@@ -11,7 +11,7 @@ from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine
 from mqindex.zones.cache import identity_of
 from tests.support.golden import case
-from tests.support.golden_kafka import PartitionCase
+from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
 
 WHOLE = {"clock-back-493", "exactfit-493", "ipv6-batch-ext-493", "killed-lost-493", "rolls-493"}
 OTHERS = {"medium-493", "tx-delay-lmq-493"}  # messages without a unit, or with several
@@ -48,6 +48,56 @@ def test_the_maps_are_those_of_a_scan(name: str, pass_over: Pass, tmp_path: Path
     found, expected = kept(tmp_path / "passed"), of_scan(store, tmp_path / "scanned")
     assert found == expected if name in WHOLE else found.items() <= expected.items()
     assert found or name in OTHERS
+
+
+def of_kafka_scan(partition: Path, cache: Path) -> dict[str, bytes]:
+    for _ in kafka.scan(partition, begin=0, columns=["offset"], cache=cache):
+        pass
+    return kept(cache)
+
+
+def kafka_verified(partition: Path, cache: Path, out: Path) -> None:
+    kafka.verify(partition, deep=True, cache=cache, engine=LocalEngine(2))
+
+
+def kafka_rebuilt(partition: Path, cache: Path, out: Path) -> None:
+    kafka.rebuild(partition, out, cache=cache, engine=LocalEngine(2))
+
+
+KAFKA_PASSES = pytest.mark.parametrize("pass_over", [kafka_verified, kafka_rebuilt])
+
+
+@pytest.mark.parametrize("name", PARTITION_CASES)
+@KAFKA_PASSES
+def test_of_kafka_the_maps_are_those_of_a_scan(name: str, pass_over: Pass, tmp_path: Path) -> None:
+    for partition in sorted({log.parent for log in PartitionCase(name).unpack(tmp_path).rglob("*.log")}):
+        passed, scanned = (tmp_path / f"{way}-{partition.parent.name}" for way in ("passed", "scanned"))
+        pass_over(partition, passed, tmp_path / f"out-{partition.parent.name}")
+        found, expected = kept(passed), of_kafka_scan(partition, scanned)
+        assert found == expected, partition
+        assert {path.name: path.read_bytes() for path in passed.glob("*")} == {
+            path.name: path.read_bytes() for path in scanned.glob("*")
+        }
+
+
+@KAFKA_PASSES
+def test_of_kafka_none_is_kept_of_a_damaged_log(pass_over: Pass, tmp_path: Path) -> None:
+    partition = PartitionCase("410-backwards").closed(tmp_path)
+    log = max(partition.glob("*.log"), key=lambda path: path.stat().st_size)
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    log.write_bytes(data)
+    pass_over(partition, tmp_path / "passed", tmp_path / "out")
+    assert identity_of(str(log)).name.hex() not in kept(tmp_path / "passed")
+    assert kept(tmp_path / "passed") == of_kafka_scan(partition, tmp_path / "scanned")
+
+
+def test_of_kafka_a_look_at_headers_leaves_no_map(tmp_path: Path) -> None:
+    partition = PartitionCase("410-backwards").closed(tmp_path)
+    kafka.verify(partition, cache=tmp_path / "cache")
+    kafka.verify(partition, deep=True, check_crc=False, cache=tmp_path / "cache")
+    kafka.rebuild(partition, tmp_path / "out")
+    assert not kept(tmp_path / "cache")
 
 
 def test_a_scan_reads_what_can_match_alone(tmp_path: Path) -> None:
@@ -97,6 +147,10 @@ def test_a_cache_in_what_is_read_is_refused(tmp_path: Path) -> None:
         lambda: rocketmq.rebuild(store, tmp_path / "out", cache=store),
         lambda: kafka.scan(partition, cache=partition / "cache"),
         lambda: kafka.scan(next(partition.glob("*.log")), cache=partition),
+        lambda: kafka.verify(partition, cache=partition / "cache"),
+        lambda: kafka.verify(next(partition.glob("*.log")), deep=True, cache=partition),
+        lambda: kafka.verify([tmp_path / "other", partition.parent], cache=partition.parent / "cache"),
+        lambda: kafka.rebuild([partition], tmp_path / "out", cache=partition),
     ):
         with pytest.raises(ValueError, match=r"^cache: expected a directory outside of .*, where a broker reads, got"):
             call()

@@ -31,7 +31,7 @@ from mqindex.wording.reports import work_done
 @click.option("--out", required=True, metavar="DIR", help="Where the result appears, complete.")
 @click.option("--force", is_flag=True, help="If DIR exists, move it to DIR.backup-<UTC>.")
 @parts_option
-@cache_option("RocketMQ: ")
+@cache_option(", of Kafka's logs from all their records", "the user's cache; of Kafka's logs: none")
 @report_options(*HOMES)
 def command(
     *,

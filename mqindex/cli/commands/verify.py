@@ -25,7 +25,7 @@ from mqindex.wording.verdict import verdict
     "--deep", is_flag=True,
     help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record.",
 )  # fmt: skip
-@cache_option("RocketMQ: ")
+@cache_option(", of Kafka's logs with --deep")
 @report_options(*VERIFIED)
 def command(
     *,
@@ -44,7 +44,7 @@ def command(
     index files or one file, each is checked against itself only. Kafka, where PATH is a partition or a log dir: every
     entry of every index, and the checksum of every batch; where it is a segment's .log: that, with the indexes beside
     it; where it is an index: that, against the log beside it, or by itself. Several log dirs of one Kafka broker
-    give one report. Nothing is written but zone maps of a store's log, in the user's cache, which later scans read.
+    give one report. Nothing is written but zone maps of a log, in the user's cache, which later scans read.
     The end says what `mqindex repair` would do. Exit code 1: an error was found.
     """
     for path in paths:

@@ -97,10 +97,8 @@ def shown() -> tuple[str, ...]:
 
 
 def zones(cache: str | bool | None) -> dict[str, Any]:
-    """Headers of batches do not have their least times: zone maps come with the records."""
-    if isinstance(cache, str):
-        raise Trouble("--cache is for RocketMQ here: of Kafka's logs `mqindex messages` keeps zone maps")
-    return {}
+    """Headers of batches do not have their least times: zone maps come with the records, which no index needs."""
+    return {"cache": False if cache is None else cache}
 
 
 def verify(
@@ -115,8 +113,9 @@ def verify(
     """Check the indexes of a partition, of one or several log dirs, or one file of a segment."""
     from mqindex import kafka
 
-    zones(cache)
-    return kafka.verify(path, deep=deep, engine=engine, **options.partition())
+    if isinstance(cache, str) and not deep:
+        raise Trouble("--cache is for zone maps, which come with the records: expected --deep")
+    return kafka.verify(path, deep=deep, cache=cache, engine=engine, **options.partition())
 
 
 def report(path: str, options: BrokerOptions, *, deep: bool, show_keys: bool, engine: Engine) -> LogDirHealth:

@@ -72,9 +72,11 @@ class Diagnosis:
         return [segment for one in self.partitions for segment in one.segments]
 
 
-def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False, cut_damaged: bool = False) -> Diagnosis:
-    """Check every segment, then the transactions of each partition. `count`: also what they consist of; `cut_damaged`:
-    as of `repair`.
+def diagnose(
+    engine: Engine, found: Survey, *, deep: bool, zones: bool = False, count: bool = False, cut_damaged: bool = False
+) -> Diagnosis:
+    """Check every segment, then the transactions of each partition. `zones`: also their zone maps, where `deep`;
+    `count`: what they consist of; `cut_damaged`: as of `repair`.
     """
     countings = plan_counting(found, deep=deep) if count else None
     segments = sum(len(partition.segments) for partition in found.partitions)
@@ -90,6 +92,7 @@ def diagnose(engine: Engine, found: Survey, *, deep: bool, count: bool = False, 
             ends=partition.ends(files),
             log_start=partition.log_start,
             deep=deep,
+            zones=zones,
             threads=threads,
             counting=countings[number][at] if countings else None,
             cut_damaged=cut_damaged,

@@ -9,16 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
-from mqindex.errors import FormatError, MQIndexError, was_cut
+from mqindex.errors import MQIndexError
 from mqindex.files import disk, lock
 from mqindex.files.paths import join, parent_of, size_of, status_of
 from mqindex.files.reading.regular import reading
@@ -35,9 +33,10 @@ from mqindex.kafka.log.batches import has_append_time
 from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.log_damage import good_parts
 from mqindex.kafka.log.log_segment import LogSegment
-from mqindex.kafka.log.records import read_records
 from mqindex.kafka.log.segment_files import SegmentFiles
+from mqindex.kafka.partition.segment_zones import SegmentZones
 from mqindex.report import Finding
+from mqindex.zones.cache import FileZones
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,8 @@ class CheckedSegment:
     sound indexes that a rebuild would write otherwise. `transactions`: bytes of the `.txnindex`, None: there is none.
     `open`: a broker may have left its indexes longer than their entries. `found_end`: the offset that a broker takes
     for the log's end without a recovery, None: it fails. `gone`: a broker deleted the segment before it was read.
-    `counted`: what it consists of; None: not asked for, or not to be read.
+    `counted`: what it consists of; None: not asked for, or not to be read. `zones`: those that a scan would keep; None:
+    not asked for, or something is left out.
     """
 
     files: SegmentFiles
@@ -63,6 +63,7 @@ class CheckedSegment:
     found_end: int | None = 0
     gone: bool = False
     counted: CountedSegment | None = None
+    zones: FileZones | None = None
 
     def with_transactions(self, found: list[Finding]) -> CheckedSegment:
         """With what was found of its `.txnindex`, and what becomes of each index."""
@@ -165,13 +166,16 @@ def _checked(check: SegmentCheck) -> CheckedSegment:
     files = check.files
     try:
         with LogSegment.open(files.log, base_offset=files.base_offset) as segment:
-            return _of_log(segment, *recovered(segment, check), check)
+            zones = SegmentZones(segment) if check.deep else None
+            return _of_log(segment, *recovered(segment, check), zones, check)
     except MQIndexError as error:
         require_all(error, files.log)
         return _of_refused(check, error)
 
 
-def _of_log(segment: LogSegment, made: Recovered, contradictory: bool, check: SegmentCheck) -> CheckedSegment:
+def _of_log(
+    segment: LogSegment, made: Recovered, contradictory: bool, zones: SegmentZones | None, check: SegmentCheck
+) -> CheckedSegment:
     files, log = check.files, checked_log(segment, made, check, contradictory=contradictory)
     indexes = check_indexes(
         files, segment, made, log.damage, may_be_open=check.may_be_open, trimmed=check.options.trims_indexes,
@@ -189,7 +193,7 @@ def _of_log(segment: LogSegment, made: Recovered, contradictory: bool, check: Se
     findings = [
         *_bad(segment, made, check, log, unasked),
         *end_findings(segment, made, log.damage, check.ends, closed=check.clean is True),
-        *(check_records(segment, log.damage, made.end_bytes) if check.deep else ()),
+        *(check_records(segment, zones, log.damage, made.end_bytes) if zones is not None else ()),
         *indexes.findings,
         *told,
         *strange,
@@ -206,6 +210,7 @@ def _of_log(segment: LogSegment, made: Recovered, contradictory: bool, check: Se
         len(files.indexes),
         found,
         counted=count_segment(files, segment, made, indexes.entries, check.counting.sample) if check.counting else None,
+        zones=zones.made() if zones is not None and check.zones and log.readable and check.options.check_crc else None,
     )
 
 
@@ -296,21 +301,20 @@ def _of_read_log(data: bytes | None, log: CheckedLog) -> bytes | None:
     return data and data[: next(later, len(data)) * IndexKind.TRANSACTION.entry_size]
 
 
-_NONE = -(2**63)
-
-
-def check_records(segment: LogSegment, damage: Sequence[BatchFault], stop: int) -> list[Finding]:
-    """Findings of the good batches before position `stop`.
+def check_records(segment: LogSegment, zones: SegmentZones, damage: Sequence[BatchFault], stop: int) -> list[Finding]:
+    """Findings of the good batches before position `stop`, of which the zone map is made.
 
     Every consumer stops at a batch that cannot be read to its last record. A batch whose records are later than its
     header says is skipped by searches by time, in a broker too.
     """
     findings: list[Finding] = []
     first: tuple[int, int, int] | None = None
-    count = 0
-    for log, rows in good_parts(segment, damage, stop):
-        times, unreadable = _greatest_times(segment.path, log, rows)
-        findings += unreadable
+    count, told = 0, len(segment.damage)
+    for _, rows, batches in zones.gather(good_parts(segment, damage, stop)):
+        for bad in segment.damage[told:]:
+            kind = catalogue.LOG_RECORDS
+            findings.append(kind.finding(segment.path, bad.at, bad.field, bad.expected, bad.got, what=bad.kind))
+        told, times = len(segment.damage), batches.greatest
         wrong = (times > rows["max_timestamp"]) & ~has_append_time(rows) & (rows["magic"] > 0)
         if first is None and wrong.any():
             row = int(np.argmax(wrong))
@@ -321,32 +325,3 @@ def check_records(segment: LogSegment, damage: Sequence[BatchFault], stop: int) 
         many, kind = plural(count, "batch"), catalogue.LOG_MAX_TIMESTAMP
         findings.append(kind.finding(segment.path, at, "max_timestamp", f"{got} or more", said, many=many))
     return findings
-
-
-def _greatest_times(path: str, log: Any, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[Finding]]:
-    """The greatest timestamp of the records of each batch; the least number where there is none."""
-    times = np.full(len(rows), _NONE, np.int64)
-    findings = []
-    first = 0
-    while first < len(rows):
-        try:
-            for positions, stamps in _read(path, log, rows[first:]):
-                np.maximum.at(times, np.searchsorted(rows["position"], positions), stamps)
-            break
-        except FormatError as error:
-            if was_cut(error):
-                raise
-            at = int(rows["position"][first]) if error.at is None else error.at
-            kind = catalogue.LOG_RECORDS
-            findings.append(kind.finding(path, at, error.field, error.expected, error.got, what=error.what))
-            first = max(int(np.searchsorted(rows["position"], at, "right")), first + 1)
-    return times, findings
-
-
-def _read(path: str, log: Any, rows: npt.NDArray[Any]) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    """Positions of batches, and for each the greatest timestamp of its records, as far as one array of records goes."""
-    for columns in read_records([(log, rows)], ("position", "timestamp"), path=path):
-        positions, times = np.asarray(columns["position"]), np.asarray(columns["timestamp"])
-        if len(positions):
-            begins = np.flatnonzero(np.concatenate([[True], positions[1:] != positions[:-1]]))
-            yield positions[begins], np.maximum.reduceat(times, begins)

@@ -44,8 +44,8 @@ class SegmentCheck:
     """One segment to check. `last`: of its partition; `clean`: whether its broker closed it, None: unknown;
     `may_be_open`, `unflushed`: as `Partition.may_be_open` and `is_unflushed` have it. `log_start`: of its partition.
 
-    `ends`: offsets where it ended before. `threads`: how many processors are free. `counting`: what to count
-    for a health report. `cut_damaged`: as of `repair`.
+    `ends`: offsets where it ended before. `zones`: make its zone map, in a `deep` pass. `threads`: how many processors
+    are free. `counting`: what to count for a health report. `cut_damaged`: as of `repair`.
     """
 
     files: SegmentFiles
@@ -57,6 +57,7 @@ class SegmentCheck:
     ends: tuple[int, ...] = ()
     log_start: int = 0
     deep: bool = False
+    zones: bool = False
     threads: int = 1
     counting: Counting | None = None
     cut_damaged: bool = False

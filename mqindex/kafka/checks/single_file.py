@@ -117,12 +117,12 @@ def _has_snapshot(snapshots: Mapping[int, str], base_offset: int, log_start: int
 # ---- what is reported
 
 
-def diagnose_file(engine: Engine, found: Survey, *, deep: bool, count: bool = False) -> Diagnosis:
+def diagnose_file(engine: Engine, found: Survey, *, deep: bool, zones: bool = False, count: bool = False) -> Diagnosis:
     """What is right and wrong with one file; of a log, with the indexes beside it too."""
     assert found.file is not None
     if not found.partitions:
         return _alone(engine, found, found.file)
-    diagnosis = diagnose(engine, found, deep=deep, count=count)
+    diagnosis = diagnose(engine, found, deep=deep, zones=zones, count=count)
     transactions = _last(diagnosis).files.place_of(IndexKind.TRANSACTION)
     if any(finding.path == transactions for finding in _last(diagnosis).findings):
         from_start = partial(survey_file, from_start=True)

@@ -92,11 +92,14 @@ def log_dir_of(directory: str | os.PathLike[str]) -> str:
     return parent_of(root) if is_partition(root) else root
 
 
-def homes_of(directory: str) -> list[str]:
-    """A partition or a log dir, and the log dir that a partition is in: no cache belongs into one."""
-    root = absolute(directory)
-    log_dir = log_dir_of(root)
-    return [root] if was_clean(log_dir) is None else list(dict.fromkeys((root, log_dir)))
+def homes_of(path: str) -> list[str]:
+    """A partition or a log dir, or that of a file, and a partition's log dir: no cache belongs into one."""
+    root = parent_of(absolute(path)) if disk.is_file(path) else absolute(path)
+    try:
+        log_dir = log_dir_of(root)
+        return [root] if was_clean(log_dir) is None else list(dict.fromkeys((root, log_dir)))
+    except (FileNotFoundError, PermissionError):  # who reads it tells
+        return [root]
 
 
 def places_of(directory: str) -> list[str]:

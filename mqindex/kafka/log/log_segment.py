@@ -69,6 +69,7 @@ class LogSegment(LogBytes, SegmentSearch):
         super().__init__(files.log)
         self.base_offset = files.base_offset
         self.damage: list[BatchFault] = []
+        self._told: set[int] = set()
         self.next_base_offset = files.next_base_offset
         self.indexes = OpenedIndexes(files.log, files.base_offset, files.indexes)
 
@@ -397,5 +398,6 @@ class LogSegment(LogBytes, SegmentSearch):
         return found
 
     def _remember(self, found: BatchFault) -> None:
-        if all(known.at != found.at for known in self.damage):
+        if found.at not in self._told:
+            self._told.add(found.at)
             self.damage.append(found)

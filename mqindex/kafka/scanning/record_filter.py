@@ -13,9 +13,8 @@ from mqindex.columns.columns import Columns
 from mqindex.columns.limits import several
 from mqindex.columns.numbers import Time
 from mqindex.columns.texts import TextSet
-from mqindex.zones.zone_map import NO_TIME, Entries, ZoneMap
-
-NO_TIMESTAMP = -1
+from mqindex.kafka.partition.segment_zones import has_time
+from mqindex.zones.zone_map import Entries, ZoneMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +105,6 @@ class RecordFilter:
         if self.keys is not None and chosen.any():
             chosen &= self.keys.equal(records["key"])
         return chosen
-
-
-def has_time(timestamps: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which of these are a time; the least int64 has no place among the datetime64."""
-    there: npt.NDArray[np.bool_] = (timestamps != NO_TIMESTAMP) & (timestamps != NO_TIME)
-    return there
 
 
 def _keys(given: Any) -> TextSet | None:

@@ -12,9 +12,7 @@ import numpy.typing as npt
 from mqindex._options import with_options_of
 from mqindex.columns.columns import Column, Columns, StringColumn, chosen_columns
 from mqindex.columns.numbers import Time
-from mqindex.files import disk
 from mqindex.files.closable import Closable
-from mqindex.files.paths import absolute, parent_of
 from mqindex.files.places.place import given_path
 from mqindex.kafka.directories.log_dir import homes_of
 from mqindex.kafka.kinds import PartitionDirectory
@@ -24,9 +22,10 @@ from mqindex.kafka.log.records import COLUMNS, no_records
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.isolation import visible_to
 from mqindex.kafka.partition.partition_log import IsolationLevel
+from mqindex.kafka.partition.segment_zones import has_time
 from mqindex.kafka.scanning.chosen_segments import ChosenPartition, chosen_partitions
 from mqindex.kafka.scanning.opened_segments import OpenedSegments
-from mqindex.kafka.scanning.record_filter import RecordFilter, has_time
+from mqindex.kafka.scanning.record_filter import RecordFilter
 from mqindex.kafka.scanning.segment_reader import SegmentReader
 from mqindex.zones.cache import Cache, ZoneCache
 
@@ -130,7 +129,7 @@ def scan(
     wanted = RecordFilter.of(begin, end, start_offset, end_offset, keys)
     where = given_path("path", path, given.get("storage_options"))
     found = chosen_partitions(where, partitions)
-    kept = ZoneCache.of(cache, lambda: homes_of(parent_of(absolute(where)) if disk.is_file(where) else where))
+    kept = ZoneCache.of(cache, lambda: homes_of(where))
     return Scan(where, found, wanted, chosen, isolation_level, kept, check_crc=options.check_crc)
 
 

@@ -14,9 +14,9 @@ from mqindex.files.places.place import Place
 from mqindex.kafka.log.batch_windows import HEAD
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.partition.segment_zones import SegmentZones
 from mqindex.kafka.scanning.matching_records import matching_records
 from mqindex.kafka.scanning.record_filter import RecordFilter
-from mqindex.kafka.scanning.segment_zones import SegmentZones, entries_of
 from mqindex.zones.cache import ZoneCache
 
 _Rows: TypeAlias = npt.NDArray[Any]
@@ -52,26 +52,24 @@ class SegmentReader:
         if not self._wanted.has_bounds:
             yield from self._between(0, self._size)
             return
-        zones = SegmentZones(cache, self._segment)
+        zones = SegmentZones(self._segment, cache)
         for start, stop in self._wanted.zones(zones.known):
             yield from self._between(start, min(stop, self._size))
         end = zones.known.end
         if end >= self._size:
             return
         if self._wanted.has_period:
-            yield from self._gathered(zones)
+            yield from self._gathered(zones, cache)
         else:
             start, likely = self._by_headers(end)
             yield from self._between(start, self._size, likely)
 
-    def _gathered(self, zones: SegmentZones) -> Iterator[Columns]:
+    def _gathered(self, zones: SegmentZones, cache: ZoneCache) -> Iterator[Columns]:
         """Those behind what is known, in a pass that makes more of it known."""
-        for log, rows in self._parts(zones.known.end, self._size):
-            batches = entries_of(self._segment, log, rows)
-            zones.add(batches)
+        for log, rows, batches in zones.gather(self._parts(zones.known.end, self._size)):
             yield from self._picked(log, rows[self._wanted.entries(batches)])
         if self._check_crc:  # else bad batches may be among them, which others leave out
-            zones.keep()
+            cache.store(zones.made())
 
     def _between(self, start: int, stop: int, likely: int | None = None) -> Iterator[Columns]:
         """Those of the batches that begin at the positions [start, stop); likely: none from there on has an offset that

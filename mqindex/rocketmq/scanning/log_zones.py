@@ -12,7 +12,7 @@ from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_scan import scan_parts
-from mqindex.zones.cache import ZoneCache, identity_of, mark_before
+from mqindex.zones.cache import FileZones, ZoneCache, identity_of, mark_before
 from mqindex.zones.zone_map import Entries, ZoneGatherer, ZoneMap
 
 _GATHERED = ("phy_offset", "size", "store_timestamp", "topic")
@@ -48,7 +48,8 @@ class LogZones:
             known = ZoneMap.empty(file.start)
         found, damage = self._gathered(file, mapped, known, last=last)
         if not damage and (found.end > known.end or not len(known.zones)):
-            self._cache.store(identity, file.start, found, mark_before(mapped, found.end - file.start))
+            mark = mark_before(mapped, found.end - file.start)
+            self._cache.store(FileZones(identity, file.start, found, mark))
         return found
 
     def _gathered(self, file: LogFile, mapped: MappedFile, known: ZoneMap, *, last: bool) -> tuple[ZoneMap, bool]:

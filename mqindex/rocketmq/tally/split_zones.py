@@ -19,7 +19,7 @@ from mqindex.columns.distinct import distinct
 from mqindex.columns.texts import text_column, text_hashes
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
-from mqindex.zones.cache import FileIdentity, ZoneCache, identity_of, mark_before
+from mqindex.zones.cache import FileIdentity, FileZones, ZoneCache, identity_of, mark_before
 from mqindex.zones.zone_map import ZONE_BYTES, Entries, ZoneGatherer, ZoneMap
 
 _NONE: Final = bytes(32)  # a version of no file, a mark of no bytes
@@ -122,6 +122,7 @@ def _keep(cache: ZoneCache, span: LogSpan, parts: Sequence[SplitZones]) -> None:
     identity, same = parts[0].identity, len({part.identity for part in parts}) == 1
     if span.last:
         version = identity.version if same else _NONE  # a broker writes it: what is before its end stays
-        cache.store(identity._replace(version=version), span.file_start, gatherer.map(at), parts[-1].mark)
+        identity = identity._replace(version=version)
+        cache.store(FileZones(identity, span.file_start, gatherer.map(at), parts[-1].mark))
     elif same:
-        cache.store(identity, span.file_start, gatherer.map(span.stop), parts[-1].mark)
+        cache.store(FileZones(identity, span.file_start, gatherer.map(span.stop), parts[-1].mark))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqindex.kafka import LogSegment
+from mqindex.kafka.partition.segment_zones import SegmentZones
 from mqindex.kafka.scanning.record_filter import RecordFilter
-from mqindex.kafka.scanning.segment_zones import SegmentZones
 from mqindex.spark.sources.kafka_files import SegmentRange
 from mqindex.zones.cache import ZoneCache
 
@@ -18,7 +18,7 @@ def narrowed(one: SegmentRange, wanted: RecordFilter, cache: ZoneCache) -> Segme
     try:
         with LogSegment.open(one.path, base_offset=one.of.base_offset) as segment:
             segment.next_base_offset = one.end_offset if one.end_offset < 2**63 else None
-            zones = SegmentZones(cache, segment).known
+            zones = SegmentZones(segment, cache).known
     except FileNotFoundError:  # a broker has deleted it: who reads it tells
         return one
     if zones.end <= one.start:
