@@ -10,9 +10,10 @@ from mqindex._native.index_file import IndexCore
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, IndexFullError
 from mqindex.files import disk
+from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.results import staging
-from mqindex.files.results.delivery import deliver_all, workshop
+from mqindex.files.results.delivery import copied, deliver_all, workshop
 from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.checks.check import structural_finding
 from mqindex.rocketmq.index import geometry
@@ -78,7 +79,7 @@ def _optimized(task: FileTask) -> MadeFile:
         raise GeometryError(
             "an index file has another length", path=task.path, expected=wanted, got=length, hint=_REPAIR
         )
-    with IndexFile._open_known(task.path, task.own) as source:
+    with _opened(task) as source:
         _require_sound(source)
         entries = next_entry(source) - 1
         if task.skip and source._order().entries == entries:
@@ -100,6 +101,13 @@ def _optimized(task: FileTask) -> MadeFile:
             file.flush()
             elapsed = time.perf_counter() - started
     return _with_sidecars(path, path, task, entries, elapsed)
+
+
+def _opened(task: FileTask) -> IndexFile:
+    """The file to read, of which all is needed, here and there: of one elsewhere a copy."""
+    if not isinstance(task.path, Place):
+        return IndexFile._open_known(task.path, task.own)
+    return IndexFile(copied(task.path, task.scratch), *task.own, contextlib.ExitStack())
 
 
 def _order_lost(task: FileTask) -> GeometryError:

@@ -7,8 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from mqindex.engines import LocalEngine
 from mqindex.errors import CorruptIndexError, FileStateError, GeometryError, OutputExistsError, ReadOnlyFileError
 from mqindex.files.places import remote_file
 from mqindex.rocketmq import IndexService, optimize, optimized_file
@@ -48,6 +50,38 @@ def test_the_files_are_those_of_here(name: str, tmp_path: Path, memory: Ways) ->
         }
         assert [listed["hash_slot_num"], listed["index_num"]] == list(report.settings["geometry"].value)
         assert sorted(report.out_files) == sorted(f"{out}/{name}" for name in expected)
+
+
+def test_a_file_from_elsewhere_is_copied_a_part_at_a_time(
+    tmp_path: Path, memory: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it was in memory: 420 MB, of each of several at once."""
+    with IndexService.open(
+        tmp_path / "store" / "index", hash_slot_num=1000, index_num=100_000, writable=True
+    ) as service:
+        numbers = np.arange(90_000)
+        service.build_index("T", [f"k{n}" for n in numbers], numbers * 100, 1_700_000_000_000 + numbers)
+    url, held = memory.upload(tmp_path / "store"), list[int]()
+    monkeypatch.setattr(remote_file, "_BLOCK", 4096)
+    monkeypatch.setattr(remote_file, "REQUEST", 65_536)
+    have, copied = remote_file.RemoteFile._have, optimized_file.copied
+
+    def counted(file: remote_file.RemoteFile, blocks: Any) -> Any:
+        mapped = have(file, blocks)
+        held.append(4096 * np.count_nonzero(file._there))
+        return mapped
+
+    def begun(*arguments: Any) -> Any:
+        held.clear()  # the files' geometry is known by now
+        return copied(*arguments)
+
+    monkeypatch.setattr(remote_file.RemoteFile, "_have", counted)
+    monkeypatch.setattr(optimized_file, "copied", begun)
+    for source, out in ((tmp_path / "store", "here"), (url, "there")):
+        optimize(source, tmp_path / out, engine=LocalEngine(1))
+    assert files_below(tmp_path / "there") == files_below(tmp_path / "here")
+    assert len(held) > 10
+    assert max(held) <= 2 * 65_536
 
 
 def test_another_geometry_a_directory_and_one_file(tmp_path: Path, memory: Ways) -> None:
@@ -137,18 +171,19 @@ def test_a_run_that_fails_leaves_nothing(part: str, tmp_path: Path, memory: Ways
 def test_a_file_that_is_replaced_meanwhile_is_an_error(
     tmp_path: Path, memory: Ways, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = case("basic-493").unpack(tmp_path)
+    root = case("medium-493").unpack(tmp_path)
     url = memory.upload(root)
     path = sorted((root / "index").iterdir())[0]
     monkeypatch.setattr(remote_file, "_BLOCK", 4096)
-    sound = optimized_file._require_sound
+    monkeypatch.setattr(remote_file, "REQUEST", 4096)
+    release = remote_file.RemoteFile.release
 
-    def late(source: Any) -> None:
-        if source.path == f"{url}/index/{path.name}":
-            memory.put(source.path, path.read_bytes())
-        sound(source)
+    def late(file: remote_file.RemoteFile, stop: int) -> None:
+        if file.path == f"{url}/index/{path.name}" and stop == 4096:
+            memory.put(file.path, path.read_bytes())
+        release(file, stop)
 
-    monkeypatch.setattr(optimized_file, "_require_sound", late)
+    monkeypatch.setattr(remote_file.RemoteFile, "release", late)
     with pytest.raises(FileStateError, match="the file was replaced while it was read") as raised:
         optimize(url, OUT)
     assert raised.value.path == f"{url}/index/{path.name}"

@@ -14,6 +14,7 @@ from mqindex.errors import FileStateError
 from mqindex.files import disk
 from mqindex.files.few_threads import of_each
 from mqindex.files.places.place import Place
+from mqindex.files.places.remote_file import RemoteFile
 from mqindex.files.places.storage import errors_of
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.results.staging import say_left
@@ -83,6 +84,28 @@ def fetch_all(paths: Sequence[str], directory: str) -> list[str]:
         return copy
 
     return of_each(fetch, paths, AT_ONCE if any(isinstance(path, Place) for path in paths) else 0)
+
+
+def copied(place: Place, directory: str) -> MappedFile:
+    """A file elsewhere as one of this machine, to read here and there: its copy, which no name leads to.
+
+    The few parts that are on their way are all that takes memory.
+    """
+    copy = os.path.join(directory, f"{place.name}.{os.urandom(6).hex()}")
+    with disk.new_file(copy) as fd:
+        try:
+            with RemoteFile(place) as file:
+                file.ahead(0, file.size)
+                for start in range(0, file.size, file.step):
+                    stop = min(start + file.step, file.size)
+                    with memoryview(file.window(start, stop)) as window, window[start:stop] as some:
+                        disk.write_all(fd, some)
+                    file.release(stop)
+            found = MappedFile.open(copy)
+        finally:
+            os.unlink(copy)
+    found.path = place
+    return found
 
 
 def remove(path: str) -> None:
