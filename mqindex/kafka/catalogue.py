@@ -381,6 +381,9 @@ NOT_REBUILT = Kind("not-rebuilt", "error",
 ELSEWHERE = Kind("files-elsewhere", "info",
     "The files are not on this machine: locks, owners, links and holes are not known there.",
     "no lock, owner, link or hole was looked at; copy the log dir here, or mount its place, to have them looked at too")
+RESULT_CHANGED = Kind("result-changed", "error",
+    "A file of a result in an object store has other bytes than its rebuild gave it.",
+    "its checksum is not the one in mqindex.json; rebuild it, to another place")
 OFFSET_CHECKPOINT = Kind("offset-checkpoint", "error",
     "A checkpoint of the log dir cannot be read: a broker puts the log dir offline, or goes on without what it says.",
     f"{_OFFLINE}; delete the file: a broker makes a new one, and {{consequence}}", stops_start=True)

@@ -11,6 +11,7 @@ from typing import Unpack
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
+from mqindex.engines.results import changed_files
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
@@ -53,7 +54,8 @@ def verify(
         is open before a segment is in its snapshot; without one, earlier segments are read for a `.log` and a
         `.txnindex`. Or several log dirs of one broker: one report of all, with what no broker allows between them.
         Of files elsewhere locks, owners, links and holes are not known: an info says so.
-    deep : also read every record: whether its batch can be decompressed, and has the greatest timestamp that it says.
+    deep : also read every record: whether its batch can be decompressed, and has the greatest timestamp that it says;
+        and compare the files of a result in an object store with the checksums of its list, mqindex.json.
         On the way it learns which times are where in the logs, which it keeps in `cache` for later scans.
     cache : where zone maps of the logs are kept, as of `scan`; False: nowhere. They come with `deep`: without it none
         is made.
@@ -132,6 +134,10 @@ def examine(
     zones = deep and cache is not None and cache.keeps
     with one_look(root):
         examined = _examine(engine, Order(root, options), deep=deep, zones=zones, count=count)
+        for file, got in changed_files(engine, root) if deep else ():
+            examined.report.findings.append(
+                catalogue.RESULT_CHANGED.finding(file.path, expected=file.checksum, got=got)
+            )
     if cache is not None:
         for segment in examined.diagnosis.segments():
             cache.store(segment.zones)

@@ -89,6 +89,9 @@ NOT_WRITABLE = Kind("not-writable", "error",
 ELSEWHERE = Kind("files-elsewhere", "info",
     "The files are not on this machine: locks, owners, links and holes are not known there.",
     "no lock, owner, link or hole was looked at; copy the store here, or mount its place, to have them looked at too")
+RESULT_CHANGED = Kind("result-changed", "error",
+    "A file of a result in an object store has other bytes than its rebuild gave it.",
+    "its checksum is not the one in mqindex.json; rebuild it, to another place")
 LOCK_UNREADABLE = Kind("lock-unreadable", "error",
     "The store's lock is not a file, and no broker starts.",
     "no broker starts with it: move it elsewhere", stops_start=True)

@@ -10,6 +10,7 @@ from typing import Unpack
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
+from mqindex.engines.results import changed_files
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.files.paths import one_look
 from mqindex.files.places.place import Place
@@ -45,8 +46,9 @@ def verify(
     The log is read once, from end to end: frames follow each other, name their own places, and between the files
     nothing is missing. Every unit of every queue is compared with it, in both directions. Each index file: length,
     header, slots, chains, and up to 100 entries at both ends hashed again from the log; whatever no file covers is
-    counted. `deep` also compares every body with its checksum and every index entry with the log. On the way it learns
-    which times and topics are where in the log, which it keeps in `cache` for later scans.
+    counted. `deep` also compares every body with its checksum and every index entry with the log. Of a result in an
+    object store, lengths are always compared with its list, mqindex.json, and by `deep` checksums too. On the way it
+    learns which times and topics are where in the log, which it keeps in `cache` for later scans.
 
     Parameters
     ----------
@@ -115,6 +117,10 @@ def examine(
     engine = require_seen(engine, stores.directories_of(options.root, options.commitlog))
     with one_look(options.root, *options.commitlog):
         examined = _examine(engine, options, kept, deep=deep, count=count)
+        for file, got in changed_files(engine, options.root) if deep else ():
+            examined.report.findings.append(
+                catalogue.RESULT_CHANGED.finding(file.path, expected=file.checksum, got=got)
+            )
     examined.report.seconds = time.perf_counter() - started
     return examined
 

@@ -182,3 +182,32 @@ def test_a_web_server_has_no_lists(memory: Ways, monkeypatch: pytest.MonkeyPatch
     assert kinds.require_finished(index) == {}
     with pytest.raises(PermissionError):
         kinds.require_finished(place_of("memory://files/store/index"))
+
+
+def test_verify_compares_the_checksums_of_a_list(shell: Shell, memory: Ways, tmp_path: Path) -> None:
+    """A file of the right length with other bytes was right."""
+    root, out = case("basic-493").unpack(tmp_path), "memory://results/one"
+    rocketmq.rebuild(root, out)
+    more = ["--commitlog", f"{WAYS.upload(root)}/commitlog", "--cache", tmp_path / "zones"]
+    assert "result-changed" not in shell("verify", out, "--deep", *more).out
+    name = next(one for one in WAYS.files(out) if one.startswith("index/"))
+    data = bytearray(WAYS.files(out)[name])
+    data[-1] ^= 1  # of an entry that nobody has written yet
+    WAYS.put(f"{out}/{name}", bytes(data))
+    assert "result-changed" not in shell("verify", out, *more).out
+    done = shell("verify", out, "--deep", *more)
+    assert done.status == 1
+    assert "error: result-changed. A file of a result in an object store has other bytes" in done.out
+    assert name.rpartition("/")[2] in done.out.partition("result-changed")[2]
+
+
+def test_verify_compares_the_checksums_of_partitions(shell: Shell, memory: Ways, tmp_path: Path) -> None:
+    out = "memory://results/one"
+    kafka.rebuild(PartitionCase("410-txn").closed(tmp_path / "logs"), out)
+    assert "result-changed" not in {one.kind for one in kafka.verify(out, deep=True).findings}
+    name = next(one for one in WAYS.files(out) if one.endswith(".index"))
+    data = bytearray(WAYS.files(out)[name])
+    data[-1] ^= 1
+    WAYS.put(f"{out}/{name}", bytes(data))
+    (found,) = [one for one in kafka.verify(out, deep=True).findings if one.kind == "result-changed"]
+    assert (found.path, found.severity) == (f"{out}/{name}", "error")

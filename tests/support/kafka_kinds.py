@@ -206,6 +206,7 @@ SHOWN: Final[dict[str, Made]] = {
 }
 ELSEWHERE: Final = {
     "files-elsewhere": "a log dir that is on no disk of this machine: golden/test_kafka_elsewhere.py",
+    "result-changed": "only of a result in an object store, which no repair takes: cli/test_unfinished_results.py",
     "not-rebuilt": "one of several log dirs, only of a rebuild: unit/test_several_stores.py",
     "not-writable": "a file of another user: unit/test_kafka_start.py",
     "indexes-unknown": "only of one file, which no repair takes: unit/test_kafka_single_file.py",

@@ -402,6 +402,7 @@ SHOWN: Final[dict[str, Made]] = {
 }
 ELSEWHERE: Final = {
     "files-elsewhere": "a store that is on no disk of this machine: golden/test_elsewhere.py",
+    "result-changed": "only of a result in an object store, which no repair takes: cli/test_unfinished_results.py",
     "not-rebuilt": "one of several stores, only of a rebuild: unit/test_several_stores.py",
     "not-writable": "a file of another user: golden/test_start_check.py",
     "queue-unreadable": "a file that is cut meanwhile: golden/test_unread_files.py",

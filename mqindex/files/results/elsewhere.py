@@ -14,13 +14,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mqindex._native.crc import crc32c
 from mqindex.errors import FileStateError, MQIndexError, OutputExistsError
 from mqindex.files.few_threads import of_each
 from mqindex.files.places.place import Place
 from mqindex.files.places.storage import Stat, errors_of
-from mqindex.files.results.delivery import AT_ONCE, BLOCK, FILE, checksum, deliver, inside, told_by
-from mqindex.files.results.finished import MANIFEST, SCHEMA, SCRATCH
+from mqindex.files.results.delivery import AT_ONCE, FILE, checksum, deliver, inside, told_by
+from mqindex.files.results.finished import MANIFEST, SCHEMA, SCRATCH, seen
 from mqindex.files.results.staging import say_left
 
 _SCRATCH_BESIDE = ".mqindex-"
@@ -247,7 +246,7 @@ def publish_once(built: Mapping[str, str], out: Place, about: dict[str, Any]) ->
         return
     homes = {name.rpartition("/")[0] for name in made}
     there = [f"{home}/{name}" for home in homes for name in _names_in(inside(out, home))]
-    if sorted(there) != sorted(made) or any(_seen(inside(out, name)) != made[name] for name in made):
+    if sorted(there) != sorted(made) or any(seen(inside(out, name)) != made[name] for name in made):
         what, hint = "the output exists and holds something else", "choose another place"
         raise OutputExistsError(what, path=out, hint=hint)
 
@@ -279,14 +278,6 @@ def _names_in(place: Place) -> list[str]:
         return list(place.entries())
     except FileNotFoundError:
         return []
-
-
-def _seen(place: Place) -> tuple[int, int]:
-    """The size and checksum of a file."""
-    size, crc = place.stat().size, 0
-    for start in range(0, size, BLOCK):
-        crc = crc32c(place.read(start, min(start + BLOCK, size)), crc)
-    return size, crc
 
 
 def _delivered(move: tuple[str, str]) -> list[tuple[Place, str]]:

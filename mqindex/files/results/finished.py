@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mqindex._native.crc import crc32c
 from mqindex.errors import FileStateError
 from mqindex.files.paths import one_look
 from mqindex.files.places.place import Place
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "mqindex.json"
 SCHEMA: Final = "mqindex.result/1"
+_BLOCK: Final = 4 << 20
 SCRATCH: Final = "_mqindex-"  # in an object store the begin of the names of scratches, in the result's own directory
 
 
@@ -43,6 +45,40 @@ def require_finished(path: str, *roots: str) -> dict[str, Any]:
         if any(name.startswith(SCRATCH) for name in names):
             raise FileStateError("its run has not finished", path=root, expected=MANIFEST, hint="run it again")
     return {}
+
+
+class ListedFile(NamedTuple):
+    """A file of a result and what its list says of it. `checksum`: CRC-32C, 8 hexadecimal digits."""
+
+    path: Place
+    size: int
+    checksum: str
+
+
+def listed_files(root: str) -> list[ListedFile]:
+    """What the list of the result at `root` says; nothing where there is none."""
+    said = require_finished(root)
+    if not said or not isinstance(root, Place):
+        return []
+    try:
+        return [ListedFile(root / one["name"], int(one["size"]), str(one["crc32c"])) for one in said["files"]]
+    except (KeyError, ValueError, TypeError):
+        raise _unreadable(root / MANIFEST) from None
+
+
+def seen(place: Place) -> tuple[int, int]:
+    """The size and checksum of a file as it is now."""
+    found, crc = place.pinned(), 0
+    for start in range(0, found.size, _BLOCK):
+        crc = crc32c(place.read(start, min(start + _BLOCK, found.size), found), crc)
+    place.require_same(found)
+    return found.size, crc
+
+
+def changed(file: ListedFile) -> tuple[ListedFile, str] | None:
+    """The file, and what its checksum is now; None: it is as its list says."""
+    got = f"{seen(file.path)[1]:08x}"
+    return None if got == file.checksum else (file, got)
 
 
 def _names_in(root: Place) -> Mapping[str, Stat]:

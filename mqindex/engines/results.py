@@ -1,0 +1,16 @@
+"""The files of a result elsewhere, compared with the checksums of its list."""
+
+from __future__ import annotations
+
+from mqindex.engines import Engine
+from mqindex.engines.tasks import run_one
+from mqindex.files.places.place import Place
+from mqindex.files.results.finished import ListedFile, changed, listed_files
+
+
+def changed_files(engine: Engine, root: str) -> list[tuple[ListedFile, str]]:
+    """Those that are not as the list of the result at `root` says, and the checksum of each; none: it has no list."""
+    listed = run_one(engine, listed_files, root, "look at the list of files") if isinstance(root, Place) else []
+    weights = [file.size for file in listed]
+    found = engine.map(changed, listed, name="compare checksums", weights=weights, unit="byte") if listed else []
+    return [one for one in found if one is not None]
