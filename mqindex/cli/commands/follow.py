@@ -16,7 +16,7 @@ import click
 
 from mqindex._words import plural
 from mqindex.cli.kinds import require_store
-from mqindex.cli.options import json_option, store_options, subcommand
+from mqindex.cli.options import cache_option, json_option, store_options, subcommand
 from mqindex.cli.places import require_outside
 from mqindex.cli.printing.output import print_json, print_line
 from mqindex.cli.printing.progress import progress_bars
@@ -37,13 +37,15 @@ if TYPE_CHECKING:
 )
 @click.argument("store", metavar="STORE")
 @click.option("--out", required=True, metavar="DIR", help="Where the index and the queues are kept; not in STORE.")
+@cache_option()
 @store_options
 @json_option
-def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> int:
+def command(*, store: str, out: str, cache: str | bool | None, options: StoreArguments, as_json: bool) -> int:
     """Keep an index and consume queues in DIR up to date with STORE's commit log, beside a live broker.
 
     STORE is only read. A message is found, with `mqindex query DIR`, a few milliseconds after the broker stored it.
-    Ctrl-C or SIGTERM stops; the next run continues there. After a crash it repairs DIR first. Exit code 0: stopped.
+    Zone maps of the log, which later scans read, grow in the user's cache. Ctrl-C or SIGTERM stops; the next run
+    continues there. After a crash it repairs DIR first. Exit code 0: stopped.
     """
     from mqindex.engines import LocalEngine
     from mqindex.rocketmq.dispatch.follow import follow
@@ -51,6 +53,8 @@ def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> 
     require_store(store)
     require_log(store, options)
     require_outside(out)
+    if isinstance(cache, str):
+        require_outside(cache, store)
     true_from_here("every file is the old or the new one; run it again to continue")
     line = _Line(as_json=as_json)
     with _signals() as stop, contextlib.ExitStack() as bars:
@@ -61,7 +65,7 @@ def command(*, store: str, out: str, options: StoreArguments, as_json: bool) -> 
 
         engine = LocalEngine(progress=bars.enter_context(progress_bars()))
         try:
-            report = follow(store, out, stop=stop, progress=show_line, engine=engine, **options)
+            report = follow(store, out, stop=stop, progress=show_line, cache=cache, engine=engine, **options)
         finally:
             line.clear()
         if as_json:

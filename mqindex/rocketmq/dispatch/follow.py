@@ -51,6 +51,7 @@ from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.pipeline.survey import survey
 from mqindex.rocketmq.queue.consume_queue_table import ConsumeQueueTable, remove_scraps
 from mqindex.rocketmq.repair import repair_store
+from mqindex.zones.cache import Cache, ZoneCache
 
 _TRIES = 5  # repairs in a row without progress
 _SLOW = 1.0  # seconds of the last flush, after which a note explains why it takes so long
@@ -97,6 +98,7 @@ def follow(
     stop: Stop,
     progress: OnReput | None = None,
     interval: float = 0.001,
+    cache: Cache = None,
     engine: Engine | None = None,
     **given: Unpack[StoreArguments],
 ) -> FollowReport:
@@ -112,6 +114,7 @@ def follow(
     stop : a `threading.Event`, or anything with its `is_set` and `wait`.
     progress : called about once a second with a `ReputProgress`.
     interval : seconds between looks at the log while messages come.
+    cache : where zone maps of the log's files are kept, as of `scan`, and grow with it; False: nowhere.
     config, commitlog, hash_slot_num, index_num, broker_version, storage_options : store options, as for `rebuild`. The
         first run decides; `out` remembers.
     engine : where a repair of `out` runs; None: `LocalEngine()`.
@@ -148,6 +151,7 @@ def follow(
     options, place = store_options(store, **given), absolute(path_of("out", out))
     for path in options.commitlog:
         _require_here(path)
+    kept = ZoneCache.of(cache, lambda: [*stores.homes_of(options.root, options.commitlog), place])
     with as_owner_of(place):
         home = settle(options, place, say=partial(announce, engine))
         for warning in read_again(lambda: find_ends_early(options)):
@@ -160,7 +164,7 @@ def follow(
                 with _cuts_as_changes(home):
                     mended = home.unclean and mend(home, engine)
                     report.repairs += mended
-                    _run(home, stop, interval, progress, engine, report, mended=mended)
+                    _run(home, stop, interval, progress, engine, report, kept, mended=mended)
                 break
             except LogChangedError as changed:
                 if not list_log_files(home.commitlog):  # as on an unmounted volume: that is no log that was cut
@@ -221,6 +225,7 @@ def _run(
     progress: OnReput | None,
     engine: Engine,
     report: FollowReport,
+    cache: ZoneCache,
     *,
     mended: bool,
 ) -> None:
@@ -241,6 +246,7 @@ def _run(
                 start=start,
                 indexed=done[0],
                 batch_topics=home.batch_topics,
+                cache=cache,
             )
         )
         reput.watch()  # the last message may have been torn when it was dispatched: it is compared, then watched
@@ -250,6 +256,7 @@ def _run(
         keeper = _Housekeeping(home, index, queues, reput, progress)
         try:
             reput.follow(stop, interval=interval, progress=keeper.tick)
+            reput.zones.keep()
         except BaseException:
             keeper.flush.abandon()
             raise
@@ -288,7 +295,7 @@ class _Housekeeping:
         reput: Reput,
         progress: OnReput | None,
     ) -> None:
-        self._home, self._index, self._queues, self._progress = home, index, queues, progress
+        self._home, self._index, self._progress, self._zones = home, index, progress, reput.zones
         self._minimum = 0
         self.lag_bytes = 0
         self.flush = DispatchFlush(
@@ -297,6 +304,7 @@ class _Housekeeping:
 
     def tick(self, progress: ReputProgress) -> None:
         self.flush.check()
+        self._zones.tick()
         self.lag_bytes = progress.lag_bytes
         files = list_log_files(self._home.commitlog)
         if not files and self._minimum:

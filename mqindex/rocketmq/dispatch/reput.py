@@ -20,9 +20,11 @@ from mqindex._native.owner import Owner
 from mqindex.engines.workers import Workers
 from mqindex.files.closable import Closable
 from mqindex.rocketmq.dispatch.dispatcher import DispatchBuffer, Dispatcher
+from mqindex.rocketmq.dispatch.followed_zones import FollowedZones
 from mqindex.rocketmq.log.growing_log import SETTLE_SECONDS, GrowingLog
 from mqindex.rocketmq.queue.queue_names import QueueName
 from mqindex.rocketmq.queue.queue_rules import QueueRules
+from mqindex.zones.cache import ZoneCache
 
 if TYPE_CHECKING:
     from mqindex.rocketmq.index.index_service import IndexService
@@ -93,6 +95,7 @@ class Reput(Closable):
     start : the phy offset of the first message to dispatch; see `dispatched_offset`.
     indexed : the index has the entries of all messages before this phy offset.
     batch_topics : topics whose queues are of the other kind, which is not written.
+    cache : where zone maps of the log grow with it; the caller has them kept.
 
     Notes
     -----
@@ -110,9 +113,11 @@ class Reput(Closable):
         start: int,
         indexed: int = 0,
         batch_topics: frozenset[str] = frozenset(),
+        cache: ZoneCache | None = None,
     ) -> None:
         self._table = rules.table()
         self._log = GrowingLog(directories, start, tags=tags, queues=self._table if queues is not None else None)
+        self.zones = FollowedZones(cache or ZoneCache(None), directories, self._table, self._log.require_unchanged)
         self._index = index
         self._dispatcher = Dispatcher(
             index, queues, self._table, start=start, indexed=indexed, batch_topics=batch_topics
@@ -225,6 +230,7 @@ class Reput(Closable):
         log, messages, enough = self._log, self._log.messages, max(_GATHERED, _PER_QUEUE * len(self._table))
         for entries, units in log.read(stop):
             self._read.add(entries, units)
+            self.zones.take(units)
             if len(self._read.units) >= min(enough, _MOST_GATHERED) or len(self._read.entries) >= _MOST_GATHERED:
                 self._put_beside()
         self._read.end(log.messages - messages, log.last_message, log.phy_offset)

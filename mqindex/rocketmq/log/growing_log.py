@@ -166,6 +166,13 @@ class GrowingLog(Closable):
         self._find_file(None)
         self._set_seal()
 
+    def require_unchanged(self) -> None:
+        """`LogChangedError`, unless what was read last is as it was."""
+        try:
+            self._check_seal()
+        except TruncatedFileError as cut:
+            raise LogChangedError.of(cut) from None
+
     def lag(self) -> int:
         """About how many bytes of log follow `phy_offset`: up to where its files were ever written."""
         return read_again(self._lag)

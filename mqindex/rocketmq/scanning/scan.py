@@ -25,10 +25,10 @@ from mqindex.rocketmq.messages.body_column import decompressed_bodies
 from mqindex.rocketmq.messages.log_columns import COLUMNS, no_messages
 from mqindex.rocketmq.messages.property_map import property_map
 from mqindex.rocketmq.options import StoreArguments, store_options
-from mqindex.rocketmq.scanning.log_zones import LogZones
 from mqindex.rocketmq.scanning.matches import Matches
 from mqindex.rocketmq.scanning.message_filter import MessageFilter
 from mqindex.rocketmq.serving.opening import open_log, require_a_part
+from mqindex.rocketmq.tally.log_zones import LogZones
 from mqindex.zones.cache import Cache, ZoneCache
 
 if TYPE_CHECKING:

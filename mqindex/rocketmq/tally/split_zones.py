@@ -40,12 +40,12 @@ class SplitZones:
 
 
 class UnitZones:
-    """Makes the map of one split, which begins at the frame `first`; for one thread."""
+    """Makes the map of one split, which begins at the frame `first`, or continues that of a file; for one thread."""
 
-    def __init__(self, span: LogSpan, first: int, table: QueueTable) -> None:
+    def __init__(self, span: LogSpan, first: int, table: QueueTable, known: ZoneMap | None = None) -> None:
         self._span, self._first, self._table = span, first, table
         self._identity = identity_of(span.path)
-        self._gatherer = ZoneGatherer(ZoneMap.empty(first), base=span.file_start)
+        self._gatherer = ZoneGatherer(known or ZoneMap.empty(first), base=span.file_start)
         self._end, self._rows, self._whole = first, 0, True
         self._hashes: npt.NDArray[np.int32] | None = np.empty(0, np.int32)  # of each queue's topic; None: not known
 
@@ -60,6 +60,10 @@ class UnitZones:
             self._end = int(stops[-1])
             self._rows += len(units)
             self._gatherer.add(self._summed(units, starts, stops))
+
+    def map(self) -> ZoneMap | None:
+        """The map up to the end of the last unit; None: somewhere before, units do not show every message."""
+        return self._gatherer.map(self._end) if self._whole else None
 
     def finish(self, log: MappedFile, walk: FileWalk) -> SplitZones:
         """The map of what the walk has met."""

@@ -18,9 +18,9 @@ from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, holes, newest_begun
 from mqindex.rocketmq.log.log_scan import first_at
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
-from mqindex.rocketmq.scanning.log_zones import known_zones
 from mqindex.rocketmq.scanning.matches import Matches
 from mqindex.rocketmq.scanning.message_filter import MessageFilter
+from mqindex.rocketmq.tally.log_zones import known_zones
 from mqindex.spark.missing_files import require_seen
 from mqindex.spark.options import SourceOptions
 from mqindex.zones.cache import ZoneCache

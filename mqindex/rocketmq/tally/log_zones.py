@@ -12,7 +12,7 @@ from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_scan import scan_parts
-from mqindex.zones.cache import FileZones, ZoneCache, identity_of, mark_before
+from mqindex.zones.cache import FileIdentity, FileZones, ZoneCache, identity_of, mark_before
 from mqindex.zones.zone_map import Entries, ZoneGatherer, ZoneMap
 
 _GATHERED = ("phy_offset", "size", "store_timestamp", "topic")
@@ -44,8 +44,12 @@ class LogZones:
         known = known_zones(self._cache, file, mapped, last=last)
         if known is not None and known.end >= file.stop:
             return known
-        if known is None:
-            known = ZoneMap.empty(file.start)
+        return self.extended(file, mapped, known or ZoneMap.empty(file.start), identity, last=last)
+
+    def extended(
+        self, file: LogFile, mapped: MappedFile, known: ZoneMap, identity: FileIdentity, *, last: bool
+    ) -> ZoneMap:
+        """The same from a map of the file's begin on; it is kept. `identity`: of the file as it was before."""
         found, damage = self._gathered(file, mapped, known, last=last)
         if not damage and (found.end > known.end or not len(known.zones)):
             mark = mark_before(mapped, found.end - file.start)
