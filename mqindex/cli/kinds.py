@@ -14,6 +14,7 @@ from mqindex.cli.trouble import Trouble
 from mqindex.files import disk
 from mqindex.files.paths import absolute, parent_of, scan, status_of
 from mqindex.files.places.place import Place
+from mqindex.kafka.kinds import partition_name
 from mqindex.tables.kinds import kind_of
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def _unknown(path: str, expected: tuple[str, ...]) -> str:
     for child in below or ():
         if disk.is_directory(child) and kind_of(child) in expected:
             return f"{path} is nothing that mqindex knows; did you mean {child}?"
+    if below and partition_name(path) is not None:
+        return f"{path} is named as a Kafka partition and has no segment; is its volume mounted?"
     return f"{path} is nothing that mqindex knows: expected {_either(expected)}{_KIND if _takes_kind() else ''}"
 
 

@@ -163,14 +163,14 @@ def kind_of_directory(path: str) -> str | None:
 
 
 def is_partition(directory: str | os.PathLike[str]) -> bool:
-    """True if there is a file of a segment in it, or one that a broker puts into an empty partition; or nothing, but it
-    has the name of one, and a broker's files lie beside it.
+    """True if there is a file of a segment in it, or one that a broker puts into an empty partition; or it has the name
+    of one, and a broker's files lie beside it, or one is in it that a broker takes for a segment's.
     """
-    files, others = files_in(os.fspath(directory))
-    if files or others:
-        return any(_SEGMENT.match(name) or name in OTHER_FILES for name in files)
+    files, _ = files_in(os.fspath(directory))
+    if any(_SEGMENT.match(name) or name in OTHER_FILES for name in files):
+        return True
     path = absolute(directory)
-    return partition_name(path) is not None and is_brokers(parent_of(path))
+    return partition_name(path) is not None and (any(map(other_name, files)) or is_brokers(parent_of(path)))
 
 
 def is_log_dir(path: str) -> bool:

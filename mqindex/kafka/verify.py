@@ -11,7 +11,6 @@ from typing import Unpack
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
-from mqindex.engines.results import changed_files
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
@@ -134,15 +133,20 @@ def examine(
     zones = deep and cache is not None and cache.keeps
     with one_look(root):
         examined = _examine(engine, Order(root, options), deep=deep, zones=zones, count=count)
-        for file, got in changed_files(engine, root) if deep else ():
-            examined.report.findings.append(
-                catalogue.RESULT_CHANGED.finding(file.path, expected=file.checksum, got=got)
-            )
+        if deep and isinstance(root, Place):
+            _compare_checksums(engine, root, examined.report)
     if cache is not None:
         for segment in examined.diagnosis.segments():
             cache.store(segment.zones)
     examined.report.seconds = time.perf_counter() - started
     return examined
+
+
+def _compare_checksums(engine: Engine, root: str, report: Report) -> None:
+    from mqindex.engines.results import changed_files  # here: files of this machine need none of it
+
+    for file, got in changed_files(engine, root):
+        report.findings.append(catalogue.RESULT_CHANGED.finding(file.path, expected=file.checksum, got=got))
 
 
 def _examine(engine: Engine, order: Order, *, deep: bool, zones: bool, count: bool) -> Examined:

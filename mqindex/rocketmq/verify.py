@@ -10,7 +10,6 @@ from typing import Unpack
 from mqindex._options import with_options_of
 from mqindex.engines import Engine
 from mqindex.engines.engine import chosen_engine
-from mqindex.engines.results import changed_files
 from mqindex.engines.tasks import require_seen, run_one
 from mqindex.files.paths import one_look
 from mqindex.files.places.place import Place
@@ -117,12 +116,17 @@ def examine(
     engine = require_seen(engine, stores.directories_of(options.root, options.commitlog))
     with one_look(options.root, *options.commitlog):
         examined = _examine(engine, options, kept, deep=deep, count=count)
-        for file, got in changed_files(engine, options.root) if deep else ():
-            examined.report.findings.append(
-                catalogue.RESULT_CHANGED.finding(file.path, expected=file.checksum, got=got)
-            )
+        if deep and isinstance(options.root, Place):
+            _compare_checksums(engine, options.root, examined.report)
     examined.report.seconds = time.perf_counter() - started
     return examined
+
+
+def _compare_checksums(engine: Engine, root: str, report: Report) -> None:
+    from mqindex.engines.results import changed_files  # here: files of this machine need none of it
+
+    for file, got in changed_files(engine, root):
+        report.findings.append(catalogue.RESULT_CHANGED.finding(file.path, expected=file.checksum, got=got))
 
 
 def _examine(engine: Engine, options: StoreOptions, cache: ZoneCache, *, deep: bool, count: bool) -> Examined:

@@ -256,7 +256,7 @@ def test_a_partition_without_records_has_no_offsets(shell: Shell, tmp_path: Path
     for path in writer.directory.iterdir():
         path.unlink()
     (writer.directory / "leader-epoch-checkpoint").write_text("0\n0\n")
-    assert "  offsets  none: there is no log\n" in shell("info", writer.directory).out
+    assert "  offsets  none: there is no log; is its volume mounted? A broker" in shell("info", writer.directory).out
 
 
 @pytest.mark.parametrize(
@@ -294,3 +294,22 @@ def test_a_partition_that_is_made_anew_while_it_is_read(shell: Shell, mono: Path
         mono.rmdir()
         (tmp_path / "elsewhere").rename(mono)
     assert 0 in said
+
+
+def test_a_partition_with_strange_files_only_is_what_it_is_in_its_log_dir(shell: Shell, tmp_path: Path) -> None:
+    partition = tmp_path / "logs" / "orders-0"
+    partition.mkdir(parents=True)
+    (partition / "notes.txt").write_text("mine")
+    done = shell("info", partition)
+    assert (
+        done.err == f"mqindex: {partition} is named as a Kafka partition and has no segment; is its volume mounted?\n"
+    )
+    (partition.parent / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")
+    done = shell("info", partition)
+    assert (done.status, "none: there is no log; is its volume mounted?" in done.out) == (0, True)
+    (partition / "30.log").write_text("")
+    of_both = [
+        {one["kind"] for one in shell("verify", path, "--json").json[0]["findings"]}
+        for path in (partition, partition.parent)
+    ]
+    assert "segment-name" in of_both[0] & of_both[1]

@@ -48,3 +48,17 @@ def test_each_file_of_a_log_dir_shows_it(tmp_path: Path) -> None:
         (log_dir / name).touch()
         assert (is_log_dir(str(log_dir)), kind_of_directory(str(log_dir))) == (True, words.LOG_DIR), name
         assert kind_of_directory(str(log_dir / "orders-0")) == words.PARTITION, name
+
+
+def test_a_partition_of_a_log_dir_is_one_whatever_is_in_it(tmp_path: Path) -> None:
+    """With strange files only it was none where it was given by itself, and one as a part of its log dir."""
+    log_dir, alone = tmp_path / "logs", tmp_path / "alone"
+    for home in (log_dir, alone):
+        (home / "orders-0").mkdir(parents=True)
+        (home / "orders-0" / "notes.txt").touch()
+        (home / "orders-0" / "queues").mkdir()
+    (log_dir / "meta.properties").touch()
+    assert (is_partition(log_dir / "orders-0"), is_partition(alone / "orders-0")) == (True, False)
+    (alone / "orders-0" / "30.log").touch()  # of which a broker makes a segment
+    assert is_partition(alone / "orders-0")
+    assert kind_of_directory(str(alone)) == words.LOG_DIR

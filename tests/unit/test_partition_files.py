@@ -147,6 +147,8 @@ def test_an_empty_directory_is_a_partition_beside_a_brokers_files_only(tmp_path:
     assert is_partition(tmp_path / "t-0")
     assert not is_partition(tmp_path / "elsewhere")
     (tmp_path / "t-0" / "notes.txt").touch()
+    assert is_partition(tmp_path / "t-0")  # as for its broker
+    (tmp_path / "meta.properties").unlink()
     assert not is_partition(tmp_path / "t-0")
 
 

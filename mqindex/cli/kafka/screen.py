@@ -99,7 +99,7 @@ def _deleted(seen: Facts | None) -> list[tuple[str, str]]:
 def _offsets(facts: Facts) -> str:
     begin, end = facts["log_start_offset"], facts["next_offset"]
     if begin is None:
-        return "none: there is no log"
+        return "none: there is no log; is its volume mounted? A broker that starts makes an empty one"
     if end is None:
         return f"from {begin} on; where they end is not known"
     return f"none; the next is {end}" if begin == end else f"{begin} to {end}"
