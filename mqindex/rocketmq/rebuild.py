@@ -217,8 +217,8 @@ def _carry_out(engine: Engine, order: _Order, plan: several.Plan[Survey]) -> Reb
         published = publish_all(seeing, publication)
         report.out_files, report.backup = published.paths, published.backup
         report.fsync_seconds += published.fsync_seconds
-    report.findings += after_end
-    keep_zones(order.cache, (run.zones for run in extracted.runs), behind=bool(after_end))
+    report.findings += after_end.findings
+    keep_zones(order.cache, (run.zones for run in extracted.runs), behind=after_end.behind is not None)
     _fill(report, extracted, built)
     _fill_queues(report, queues, order.out)
     report.findings += left_out_findings(queues.left_out, options.root)

@@ -58,6 +58,7 @@ def repair(
     parts: Iterable[str] | None = None,
     deep: bool = False,
     dry_run: bool = False,
+    cut_damaged: bool = False,
     replace_served: bool = False,
     engine: Engine | None = None,
     **given: Unpack[StoreArguments],
@@ -79,6 +80,8 @@ def repair(
     store : path of a store's root.
     deep : compare every entry of the index files with the log.
     dry_run : only report it, write nothing; as `verify`, also beside a running broker.
+    cut_damaged : also repair a store whose newest log file is bad somewhere before whole messages that queues have. A
+        broker's start cuts log and queues there; the repair does so with queues and index, and gives these messages up.
     replace_served : also repair queues in which a broker gave queue offsets a second time: consumers no longer get the
         messages with these offsets that they get now, but the earlier ones, or the later where they began again at 0.
         The finding names them: `got.messages`, the first 10000, each with queue_offset, phy_offset, msg_id and keys.
@@ -105,7 +108,8 @@ def repair(
         only a broker adds there, as long as its queues lack them too; or the commit log is missing, or what is in the
         place of the index or the queues is no directory; or a worker of a cluster does not see the files as the
         others do. Or a repair takes messages out of a queue that consumers get now, and `replace_served` is False.
-        Or the directory of a topic or queue is a link.
+        Or the next start cuts the log at a bad record of its newest file, so that a repair takes whole messages behind
+        it out of queues and index, and `cut_damaged` is False. Or the directory of a topic or queue is a link.
     RebuildError
         A worker died; nothing was published, or, if it died while files got their places, each is the old or the new
         one.
@@ -125,7 +129,10 @@ def repair(
     with as_owner_of(order.root, reading=True):
         if not dry_run:
             refuse_linked(stores.linked_directories(order.root))
-        return repair_store(order, wanted, deep=deep, dry_run=dry_run, replace_served=replace_served, engine=engine)
+        return repair_store(
+            order, wanted, deep=deep, dry_run=dry_run, cut_damaged=cut_damaged, replace_served=replace_served,
+            engine=engine,
+        )  # fmt: skip
 
 
 def repair_store(
@@ -134,6 +141,7 @@ def repair_store(
     *,
     deep: bool = False,
     dry_run: bool = False,
+    cut_damaged: bool = False,
     replace_served: bool = False,
     engine: Engine | None = None,
     look_again: bool = True,
@@ -155,6 +163,8 @@ def repair_store(
                 held_store = replace(_surveyed(seeing, options), held=True)  # another repair may have been there before
                 seen = diagnose_store(seeing, held_store, deep=deep, split_size=SPLIT_SIZE, out=scratch)
                 found_wrong = _chosen(seeing, wanted, seen)
+                if not cut_damaged:
+                    _refuse_cut(seen)
                 if not replace_served:
                     _refuse_served(found_wrong)
                 report.findings = findings_of(seeing, seen)
@@ -287,6 +297,24 @@ def _refuse_served(wrong: _Wrong) -> None:
                 got=one.got,
                 hint="allow it with replace_served=True (mqindex repair --replace-served), or repair the index only "
                 "(parts=, --parts index)",
+            )
+
+
+def _refuse_cut(seen: StoreDiagnosis) -> None:
+    """Messages that are whole in the log leave queues and index only where that was asked for."""
+    end = seen.walked.behind
+    if end is None:
+        return
+    for one in seen.index.findings:
+        if one.kind == catalogue.LOG_CUT_AT_NEXT_START.name and (one.path, one.at) == (end.path, end.position):
+            raise FileStateError(
+                "a repair would take messages out of queues and index that are whole in the log",
+                path=one.path,
+                at=one.at,
+                expected=one.expected,
+                got=f"{one.got}, and {plural(end.behind, 'whole message')} behind it that queues have",
+                hint="restore the log file from a replica first; without one, the next start gives these messages up "
+                "anyway: cut_damaged=True (mqindex repair --cut-damaged) lets the repair do so too",
             )
 
 

@@ -140,7 +140,7 @@ def _examine(engine: Engine, options: StoreOptions, cache: ZoneCache, *, deep: b
     every = sampling(found.log_bytes) if count else None
     size = split_size_for(found.log_bytes)
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=size, every=every, zones=cache.keeps)
-    keep_zones(cache, (run.zones for run in diagnosis.walked.runs), behind=diagnosis.walked.behind)
+    keep_zones(cache, (run.zones for run in diagnosis.walked.runs), behind=diagnosis.walked.behind is not None)
     report.settings["broker_version"] = diagnosis.walked.survey.version.reported
     report.findings = findings_of(engine, diagnosis)
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mqindex.wording.text import iso
-from tests.cli.conftest import Shell, Store, process
+from tests.cli.conftest import Shell, process
 from tests.support.consumed import consumed
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_damage import DAMAGE, filled_log_dir
@@ -659,8 +659,3 @@ def test_good_batches_of_a_damaged_log_are_given_up_only_by_a_switch(shell: Shel
     assert (told.status, index.exists()) == (1, True)
     assert "with all good batches behind: 4 (7 records)" in " ".join(told.out.split())
     assert (shell(*words, "--cut-damaged").status, index.exists()) == (1, False)
-
-
-def test_a_rocketmq_log_is_not_cut_by_a_repair(shell: Shell, basic: Store) -> None:
-    refused = shell("repair", basic.root, "--cut-damaged")
-    assert (refused.status, "--cut-damaged is for Kafka's logs" in refused.err) == (2, True)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Shell, Store
 from tests.support.offsets_given_again import CONFIG, store_with_offsets_given_again
+from tests.support.rocketmq_damage import DAMAGE
 from tests.support.tree import contents
 
 
@@ -233,3 +234,14 @@ def test_the_backup_of_another_store_is_told_as_that(shell: Shell, basic: Store,
     done = shell("repair", basic.root, "--undo", backup)
     assert done.status == 2
     assert done.err == f"mqindex: a backup of another directory: {backup}: expected one in {basic.root}\n"
+
+
+def test_whole_messages_behind_damage_are_given_up_only_with_the_option(shell: Shell, basic: Store) -> None:
+    DAMAGE["log: newest body"](basic.root)
+    before = basic.contents()
+    refused = shell("repair", basic.root)
+    assert (refused.status, refused.out, basic.contents()) == (2, "", before)
+    assert refused.err.startswith("mqindex: a repair would take messages out of queues and index that are whole in ")
+    assert "190 whole messages behind it that queues have" in refused.err
+    assert "(mqindex repair --cut-damaged)" in refused.err
+    assert shell("repair", basic.root, "--cut-damaged").status == 0

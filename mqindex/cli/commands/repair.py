@@ -30,7 +30,8 @@ from mqindex.wording.reports import work_done
 @click.option(
     "--cut-damaged",
     is_flag=True,
-    help="Kafka: let the next start cut each damaged log, good batches behind the damage too; --dry-run says how many.",
+    help="Give up what is good behind damage of a log. Kafka: the next start cuts the log there then; --dry-run says "
+    "how much. RocketMQ: it does so anyway, for damage of the newest file, and the repair follows.",
 )
 @click.option(
     "--replace-served",
@@ -72,8 +73,6 @@ def command(
         kind = require_home(store, kind, *HOMES, options=options)
     kind = unseen_kind(kind, options)
     broker, library = broker_of(kind), library_of(kind)
-    if cut_damaged and kind == STORE:
-        raise click.UsageError("--cut-damaged is for Kafka's logs; PATH is a RocketMQ store")
     if replace_served and kind != STORE:
         raise click.UsageError("--replace-served is for RocketMQ's stores; PATH is of Kafka")
     if undo is not None and (deep or replace_served or cut_damaged or parts is not None or engine.engine != "local"):

@@ -74,15 +74,15 @@ class LogRun(SplitWalk):
 
 @dataclass(slots=True)
 class Walked:
-    """All runs in the log's order. `survey`: with the log's end fixed; `findings`: of the log itself; `behind`: frames
-    are behind its end.
+    """All runs in the log's order. `survey`: with the log's end fixed; `findings`: of the log itself; `behind`: the
+    damage that ends it, where frames are behind it.
     """
 
     survey: Survey
     runs: list[LogRun] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    behind: bool = False
+    behind: Damage | None = None
 
     @property
     def messages(self) -> int:
@@ -132,7 +132,7 @@ def walk_log(
     walked.findings = stitched.gone + [damage_finding(damage) for damage in stitched.damage]
     if stitched.fault is not None:
         after_end = find_after_end(engine, found.spans, stitched.fault)
-        walked.findings, walked.behind = walked.findings + after_end, bool(after_end)
+        walked.findings, walked.behind = [*walked.findings, *after_end.findings], after_end.behind
     if found.spans:
         stop = stitched.fault
         if stop is None:  # somebody is writing the log: a frame that begins before the last file's end may end after it

@@ -336,7 +336,7 @@ def mend(home: FollowHome, engine: Engine) -> bool:
         return False
     remove_scraps(home.consume_queue)
     _drop_newest(home, engine)
-    repair_store(home.options, check_parts(None), engine=engine, look_again=False)
+    repair_store(home.options, check_parts(None), cut_damaged=True, engine=engine, look_again=False)
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from mqindex.engines import Engine
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.expiry import read_again
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.log.log_files import list_log_files
@@ -30,9 +32,9 @@ def fix_log_end(engine: Engine, found: Survey, split_size: int) -> tuple[Survey,
     (extracted,) = extract(engine, [splits], name="find the log's end")
     if extracted.fault is None:
         return found, []
-    findings = find_after_end(engine, found.spans, extracted.fault)
+    after_end = find_after_end(engine, found.spans, extracted.fault)
     spans = (*found.spans[:-1], replace(last, stop=extracted.fault))
-    return replace(found, spans=spans), findings
+    return replace(found, spans=spans), list(after_end.findings)
 
 
 def log_now(directories: Sequence[str], spans: Sequence[LogSpan]) -> tuple[tuple[LogSpan, ...], int]:
@@ -64,21 +66,28 @@ def _log_now(directories: Sequence[str], spans: Sequence[LogSpan]) -> tuple[tupl
     return tuple(now), end
 
 
-def find_after_end(engine: Engine, spans: Sequence[LogSpan], fault: int | None) -> list[Finding]:
-    """Findings after the bad frame that ends the log: stale bytes, or whole frames that are never indexed."""
+class AfterEnd(NamedTuple):
+    """What is after the bad frame that ends a log. `behind`: the damage, if whole frames are."""
+
+    findings: tuple[Finding, ...] = ()
+    behind: Damage | None = None
+
+
+def find_after_end(engine: Engine, spans: Sequence[LogSpan], fault: int | None) -> AfterEnd:
+    """Whole frames, else a finding of stale bytes, if there are any."""
     if fault is None:
-        return []
+        return AfterEnd()
     return engine.map(_after_end, [(spans[-1], fault)], name="read after the log's end")[0]
 
 
-def _after_end(item: tuple[LogSpan, int]) -> list[Finding]:
+def _after_end(item: tuple[LogSpan, int]) -> AfterEnd:
     span, end = item
     with span.open() as log:
         behind = frames_behind(log, span.path, span.file_start, end, span.stop)
         stale = behind is None and _any_byte(log, end - span.file_start, span.stop - span.file_start)
     if behind is not None:
-        return [damage_finding(behind)]
-    return [catalogue.STALE_BYTES_AFTER_LOG_END.finding(span.path, end - span.file_start)] if stale else []
+        return AfterEnd((damage_finding(behind),), behind)
+    return AfterEnd((catalogue.STALE_BYTES_AFTER_LOG_END.finding(span.path, end - span.file_start),) if stale else ())
 
 
 def _any_byte(log: MappedFile, start: int, stop: int) -> bool:

@@ -16,10 +16,11 @@ from mqindex.engines.tasks import run_one
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.checks.log_check import Walked
-from mqindex.rocketmq.checks.start.recovery import LARGE_BLANK, NEGATIVE_BLANK, Recovery
+from mqindex.rocketmq.checks.start.recovery import LARGE_BLANK, NEGATIVE_BLANK, Recovery, reach_of_queues
 from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan, Tags, drained
 from mqindex.rocketmq.options import StoreOptions
+from mqindex.rocketmq.pipeline.survey import Survey
 from mqindex.rocketmq.settings import CHECK_CRC
 
 _PHY_OFFSET = slice(28, 36)  # of a record
@@ -37,7 +38,19 @@ def with_cuts(engine: Engine, walked: Walked, recoveries: Sequence[Recovery]) ->
     if walked.damage:
         look = partial(_stops, found.spans, check_crc=checks_crc(found.options))
         stops = run_one(engine, look, walked.damage, "look where a broker stops")
-    return tuple(dict.fromkeys(_with_cut(engine, walked, one, stops) for one in recoveries))
+    cuts = [_with_cut(engine, walked, one, stops) for one in recoveries]
+    end = walked.behind
+    if end is not None and run_one(engine, partial(_is_cut_off, found), end, "look how far the queues reach"):
+        by_crc = end.kind == "bad-crc"
+        cuts = [one if one.cut is not None else one._replace(behind=end.behind, by_crc=by_crc) for one in cuts]
+    return tuple(dict.fromkeys(cuts))
+
+
+def _is_cut_off(found: Survey, end: Damage) -> bool:
+    """Whether a broker stops at the bad record that is the log's end, and has messages behind it in its queues. Those
+    that none of them has were cut off before."""
+    stops = _stops(found.spans, [end], check_crc=checks_crc(found.options))
+    return bool(stops) and reach_of_queues(found.options, end.at + 1) > end.at
 
 
 def _with_cut(engine: Engine, walked: Walked, one: Recovery, stops: Sequence[Damage]) -> Recovery:

@@ -70,7 +70,8 @@ class Recovery(NamedTuple):
     It begins at the phy offset `begin`. `cut`: where it finds a bad record, cuts the log, and deletes the `messages`
     from there on; None: it reads to the log's end. `by_crc`: nothing but the body's checksum is bad. `confirmed`: from
     there on it dispatches all that is left, also what is before `begin`. `passes`: the blanks that it reads over
-    although their size is wrong, until the cut is known.
+    although their size is wrong, until the cut is known. `behind`: so many messages are whole behind the bad record
+    that is the log's end, and queues lead there: at that record it cuts the queues, and it writes over the messages.
     """
 
     unclean: bool
@@ -80,6 +81,7 @@ class Recovery(NamedTuple):
     by_crc: bool = False
     confirmed: int = layout.MAX_TIMESTAMP
     passes: tuple[str, ...] = ()
+    behind: int = 0
 
     @property
     def dispatched(self) -> int:

@@ -82,8 +82,9 @@ class _Look(LoadLook):
             return
         spans = self._found.spans
         log_end = spans[-1].stop if spans else 0
-        cuts = {one.end: one for one in self._reads if self._found.min_phy_offset <= one.end < log_end}
-        every = all(one.end in cuts for one in self._reads)
+        reads = [one._replace(cut=log_end, messages=one.behind) if one.behind else one for one in self._reads]
+        cuts = {one.end: one for one in reads if self._found.min_phy_offset <= one.end < log_end or one.behind}
+        every = all(one.end in cuts for one in reads)
         known = every and len(cuts) == 1
         for at, one in sorted(cuts.items()):
             here = [span for span in spans if span.file_start <= at][-1]
