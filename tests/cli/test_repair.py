@@ -245,3 +245,26 @@ def test_whole_messages_behind_damage_are_given_up_only_with_the_option(shell: S
     assert "190 whole messages behind it that queues have" in refused.err
     assert "(mqindex repair --cut-damaged)" in refused.err
     assert shell("repair", basic.root, "--cut-damaged").status == 0
+
+
+@pytest.mark.parametrize("left", ["nothing", "no file", "a strange file", "an index file of 4 bytes", "of other bytes"])
+def test_an_index_that_shows_no_geometry_is_asked_for_it(shell: Shell, basic: Store, left: str) -> None:
+    """A broker makes its files by its own configuration, whatever is there: with another one no look-up finds a key."""
+    index, before = basic.root / "index", {path.name: path.read_bytes() for path in basic.index_files}
+    shutil.rmtree(index)
+    if left != "nothing":
+        index.mkdir()
+    junk = {"a strange file": ("notes.txt", 9), "an index file of 4 bytes": ("20231114221320123", 4)}
+    name, size = junk.get(left, ("20231114221320123", 5000 if left == "of other bytes" else 0))
+    if size:
+        (index / name).write_bytes(b"\xa5" * size)
+    done = shell("repair", basic.root)
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "--hash-slot-num" in done.err
+    slots, entries = basic.case.geometry
+    given = ["--hash-slot-num", str(slots), "--index-num", str(entries)]
+    assert shell("repair", basic.root, *given).status == 0
+    made = [path.read_bytes() for path in sorted(index.iterdir()) if path.name.isdecimal()]
+    assert [one[40:] for one in made] == [one[40:] for one in before.values()]
+    assert (index / "notes.txt").exists() == (left == "a strange file")
+    assert shell("verify", basic.root, "--deep").status == 0
