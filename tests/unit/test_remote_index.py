@@ -25,7 +25,10 @@ from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place, place_of
 from mqindex.files.places.storage import Stat
 from mqindex.rocketmq import IndexFile, IndexService, optimize
+from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.queue.batch.batch_consume_queue import batch_queue_end
 from tests.support.elsewhere import WAYS, Ways, memory
+from tests.support.golden import case
 
 __all__ = ["memory"]  # a fixture
 
@@ -420,3 +423,22 @@ def test_times_at_the_end_of_64_bits(tmp_path: Path) -> None:
 def test_a_key_that_is_none_is_a_type_error(index: Path) -> None:
     with IndexService.open(url_of(index), **GIVEN) as there, pytest.raises(TypeError, match="key"):
         there.files[0].select_phy_offset(None)  # type: ignore[arg-type]
+
+
+def test_who_does_not_answer_says_nothing_of_a_file(tmp_path: Path, memory: Ways) -> None:
+    """A server that failed once made another kind of a file, another geometry of an index, no queue of a queue."""
+    url = url_of(make(tmp_path / "store"))
+    file = place_of(f"{url}/{sorted(path.name for path in (tmp_path / 'store' / 'index').iterdir())[0]}")
+    queues = f"{WAYS.upload(case('ipv6-batch-ext-493').unpack(tmp_path))}/batchconsumequeue"
+    memory.put(f"{queues}/T/0/{0:020d}", bytes(46))
+    asks = (
+        lambda: geometry.is_index_file(file),
+        lambda: geometry.fits(file, (SLOTS, ENTRIES)),
+        lambda: batch_queue_end(place_of(queues), "T", 0),
+    )
+    for ask in asks:
+        ask()
+        memory.failing = PermissionError(13, "no")
+        with pytest.raises(PermissionError):
+            ask()
+        memory.failing = None

@@ -20,7 +20,7 @@ from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, is_link, parent_of, size_of
-from mqindex.files.places.place import Place
+from mqindex.files.places.place import Place, require_answer
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.opening import map_file
 from mqindex.files.reading.regular import reading
@@ -219,7 +219,10 @@ def is_index_file(path: str) -> bool:
     """Whether a file's length and entries fit a geometry: for one whose name and place do not show what it is."""
     try:
         return bool(infer([path]))
-    except (MQIndexError, OSError):
+    except MQIndexError:
+        return False
+    except OSError as error:
+        require_answer(error, path)
         return False
 
 
@@ -231,7 +234,10 @@ def fits(path: str, geometry: Geometry) -> bool:
                 return False
             file.advise_random()
             return looks_like(file, geometry)
-    except (MQIndexError, OSError):
+    except MQIndexError:
+        return False
+    except OSError as error:
+        require_answer(error, path)
         return False
 
 
