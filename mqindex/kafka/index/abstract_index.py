@@ -26,7 +26,6 @@ from mqindex.files.paths import size_of
 from mqindex.files.places.place import Place, require_here
 from mqindex.files.reading.mapped_file import MappedFile, reserve
 from mqindex.files.reading.opening import map_file
-from mqindex.kafka.kinds import require_finished
 from mqindex.kafka.layout import IndexKind, base_offset_of, require_file
 from mqindex.kafka.settings import INDEX_SIZE
 
@@ -73,7 +72,10 @@ class SegmentIndex(Closable):
         OSError : `writable`, and no space is left for its sparse part, which brokers leave; nothing has changed.
         """
         name = require_file(path, cls.kind, storage_options=storage_options)
-        require_finished(name)
+        if isinstance(name, Place):
+            from mqindex.kafka.kinds import require_finished  # here: files of this machine need none of it
+
+            require_finished(name)
         return cls(name, base_offset_of(name, base_offset), writable=writable)
 
     def _require_writable(self) -> None:
