@@ -100,6 +100,15 @@ def test_the_first_rows_of_a_dump_of_partitions(partitions: Both, shell: Shell) 
     assert (done.status, done.out) == (0, shell("dump", here, "--limit", "3", "--json").out) and len(done.lines) == 3
 
 
+def test_of_kafka_verify_and_rebuild_leave_zone_maps(partitions: Both, tmp_path: Path) -> None:
+    _, there = partitions
+    kafka.verify(there, deep=True, cache=tmp_path / "verified")
+    kafka.rebuild(there, tmp_path / "out", cache=tmp_path / "rebuilt")
+    for cache in (tmp_path / "verified", tmp_path / "rebuilt"):
+        with kafka.scan(there, end=1, cache=cache) as found:
+            assert not list(found) and found.bytes_read == 0 and found.files_read > 1
+
+
 def test_verify_leaves_zone_maps(memory: Ways, tmp_path: Path) -> None:
     there = memory.upload(case("killed-lost-493").unpack(tmp_path))
     rocketmq.verify(there, cache=tmp_path / "verified")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mqindex import kafka, rocketmq
+from mqindex.columns.columns import Columns
 from mqindex.engines import LocalEngine
 from mqindex.zones.cache import identity_of
 from tests.support.golden import case
@@ -90,6 +92,52 @@ def test_of_kafka_none_is_kept_of_a_damaged_log(pass_over: Pass, tmp_path: Path)
     pass_over(partition, tmp_path / "passed", tmp_path / "out")
     assert identity_of(str(log)).name.hex() not in kept(tmp_path / "passed")
     assert kept(tmp_path / "passed") == of_kafka_scan(partition, tmp_path / "scanned")
+
+
+@pytest.mark.parametrize("name", ["410-backwards", "410-txn", "282-magic1-codecs", "410-compacted"])
+def test_of_kafka_scans_answer_the_same(name: str, tmp_path: Path) -> None:
+    partition, draw = PartitionCase(name).closed(tmp_path), random.Random(name)
+    kafka_verified(partition, tmp_path / "cache", tmp_path)
+    rows = [row for batch in kafka.scan(partition, cache=False) for row in zip(*lists(batch), strict=True)]
+    for _ in range(30):
+        (begin, first), (end, last) = draw.choice(rows), draw.choice(rows)
+        for bounds in ({"begin": begin, "end": end}, {"end": end, "start_offset": first}, {"end_offset": last}):
+            answers = [
+                [offset for batch in kafka.scan(partition, cache=cache, **bounds) for offset in lists(batch)[1]]
+                for cache in (tmp_path / "cache", False)
+            ]
+            assert answers[0] == answers[1], bounds
+
+
+def lists(batch: Columns) -> tuple[list[int], list[int]]:
+    return batch["timestamp"].astype("i8").tolist(), batch["offset"].tolist()
+
+
+def test_of_kafka_what_is_in_a_cache_changes_no_map(tmp_path: Path) -> None:
+    partition, cache = PartitionCase("410-backwards").closed(tmp_path), tmp_path / "cache"
+    expected = of_kafka_scan(partition, tmp_path / "scanned")
+    cache.mkdir()
+    for name in expected:
+        (cache / name).write_bytes(b"MQZONES1" + bytes(300))
+    kafka_verified(partition, cache, tmp_path)
+    assert kept(cache) == expected
+
+
+def test_of_kafka_a_cache_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
+    partition, cache = PartitionCase("410-backwards").closed(tmp_path), tmp_path / "cache"
+    cache.write_bytes(b"a file")
+    found = [kafka.verify(partition, deep=True, cache=where).findings for where in (cache, False)]
+    assert found[0] == found[1] and kafka.rebuild(partition, tmp_path / "out", cache=cache).ok
+
+
+def test_of_kafka_a_rebuild_needs_no_codec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*arguments: object, **named: object) -> bytes:
+        raise ImportError("the extra is not installed")
+
+    partition = PartitionCase("410-codecs").closed(tmp_path)
+    monkeypatch.setattr("mqindex.kafka.log.records.decompress", missing)
+    assert kafka.rebuild(partition, tmp_path / "out", cache=tmp_path / "cache", engine=LocalEngine(1)).ok
+    assert not kept(tmp_path / "cache")
 
 
 def test_of_kafka_a_look_at_headers_leaves_no_map(tmp_path: Path) -> None:
