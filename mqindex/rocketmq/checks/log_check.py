@@ -217,7 +217,7 @@ def _check_split(check: LogCheck, log: MappedFile, first: int) -> LogRun:
         queues=queues,
         stretches=tuple(stretches),
         counts=tally.finish(names, times, log.size) if tally is not None else None,
-        zones=zones.finish(log, walk) if zones is not None else None,
+        zones=zones.finish(log, walk, check.stop) if zones is not None else None,
         **counts(walk, first),
     )
 

@@ -138,7 +138,7 @@ def read_entries(split: Split, log: MappedFile, first: int, take: Callable[[npt.
         last_message=walk.last_message,
         last_entry=walk.last_entry,
         units=units.write(split.out) if units is not None and split.out is not None else None,
-        zones=zones.finish(log, walk) if zones is not None else None,
+        zones=zones.finish(log, walk, split.stop) if zones is not None else None,
         **counts(walk, first),
     )
 

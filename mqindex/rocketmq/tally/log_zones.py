@@ -59,19 +59,40 @@ class LogZones:
     def _gathered(self, file: LogFile, mapped: MappedFile, known: ZoneMap, *, last: bool) -> tuple[ZoneMap, bool]:
         """The map with what comes after `known`, and whether there is damage."""
         gatherer, met = ZoneGatherer(known, base=file.start), list[Damage]()
-        end = known.end
-        parts = scan_parts(
-            file, mapped, known.end, file.stop, _GATHERED, check_crc=False, last=last,
-            looking=self._looking, damaged=met.append, behind=known.end == file.start,
+        end = gather(
+            gatherer, file, mapped, known.end, file.stop, last=last, behind=known.end == file.start,
+            looking=self._looking, read=self._read, damaged=met.append,
         )  # fmt: skip
-        for _, batch in parts:
-            gatherer.add(_entries(batch))
-            sizes = batch["size"]
-            self._read(int(sizes.sum(dtype=np.int64)))
-            end = int(batch["phy_offset"][-1]) + int(sizes[-1])
         for one in met:
             self._damaged(one)
         return gatherer.map(end if last else file.stop), bool(met)
+
+
+def gather(
+    gatherer: ZoneGatherer,
+    file: LogFile,
+    mapped: MappedFile,
+    at: int,
+    stop: int,
+    *,
+    last: bool,
+    behind: bool,
+    damaged: Callable[[Damage], None],
+    looking: Callable[[], None] = lambda: None,
+    read: Callable[[int], None] = lambda size: None,
+) -> int:
+    """Add the messages that begin in [at, stop) by their heads; where the last one ends. Arguments as of `scan_parts`,
+    `read` as of `LogZones`.
+    """
+    parts = scan_parts(
+        file, mapped, at, stop, _GATHERED, check_crc=False, last=last, looking=looking, damaged=damaged, behind=behind
+    )
+    for _, batch in parts:
+        gatherer.add(_entries(batch))
+        sizes = batch["size"]
+        read(int(sizes.sum(dtype=np.int64)))
+        at = int(batch["phy_offset"][-1]) + int(sizes[-1])
+    return at
 
 
 def known_zones(cache: ZoneCache, file: LogFile, mapped: MappedFile, *, last: bool) -> ZoneMap | None:

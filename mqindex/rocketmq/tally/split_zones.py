@@ -1,7 +1,8 @@
 """Zone maps of log files from the units that a walk over all of a log has in hand anyway.
 
-A split's map counts only where its units show every message: they follow each other without a gap, each once. Where a
-message has no unit, or several, and where the log is damaged, nothing is kept, and the first scan reads the file.
+Units show every message as far as they follow each other without a gap, each once. From where a message has no unit, or
+several, the heads of the rest of the split are read once more, as a scan does. Elsewhere, where that would bring the
+bytes again, and where the log is damaged, nothing is kept of the file, and the first scan reads it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,13 @@ import numpy.typing as npt
 from mqindex._native.log_extract import QueueTable
 from mqindex.columns.distinct import distinct
 from mqindex.columns.texts import text_column, text_hashes
+from mqindex.errors import MQIndexError
+from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
+from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.log_entries import FileWalk, LogSpan
+from mqindex.rocketmq.log.log_files import LogFile
+from mqindex.rocketmq.tally.log_zones import gather
 from mqindex.zones.cache import FileIdentity, FileZones, ZoneCache, identity_of, mark_before
 from mqindex.zones.zone_map import ZONE_BYTES, Entries, ZoneGatherer, ZoneMap
 
@@ -27,7 +33,7 @@ _NONE: Final = bytes(32)  # a version of no file, a mark of no bytes
 
 @dataclass(frozen=True, slots=True)
 class SplitZones:
-    """The map of a split from the phy offset `first` on; `zones` None: its units do not show every message.
+    """The map of a split from the phy offset `first` on; `zones` None: it is not known.
 
     `identity`: of its file, before the walk. `mark`: of its end, in the last file, which may grow.
     """
@@ -65,13 +71,28 @@ class UnitZones:
         """The map up to the end of the last unit; None: somewhere before, units do not show every message."""
         return self._gatherer.map(self._end) if self._whole else None
 
-    def finish(self, log: MappedFile, walk: FileWalk) -> SplitZones:
-        """The map of what the walk has met."""
+    def finish(self, log: MappedFile, walk: FileWalk, stop: int) -> SplitZones:
+        """The map of what the walk has met, of messages that begin before `stop`."""
         found = SplitZones(self._span, self._identity, self._first)
-        if not self._whole or walk.damage or walk.messages != self._rows:
+        shown = self._whole and walk.messages == self._rows
+        if walk.damage or not (shown or self._by_heads(log, stop)):
             return found
         mark = mark_before(log, self._end - self._span.file_start) if self._span.last else _NONE
         return replace(found, zones=self._gatherer.map(self._end), mark=mark)
+
+    def _by_heads(self, log: MappedFile, stop: int) -> bool:
+        """Add what the units do not show; False: it is not known."""
+        span, met = self._span, list[Damage]()
+        if isinstance(span.path, Place):
+            return False
+        file = LogFile(span.path, span.file_start, span.stop - span.file_start)
+        try:
+            self._end = gather(
+                self._gatherer, file, log, self._end, stop, last=span.last, behind=False, damaged=met.append
+            )
+        except (MQIndexError, OSError):  # it was cut, or has expired: the walk has what counts
+            return False
+        return not met
 
     def _summed(self, units: npt.NDArray[Any], starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> Entries:
         """One entry for each zone and queue of some units."""
