@@ -86,12 +86,12 @@ def command(
         _tell(report, undone=True)
     else:
         keywords = broker.keywords(store, options, parts)
-        if cut_damaged:
-            keywords["cut_damaged"] = True
         if replace_served:
             keywords["replace_served"] = True
         with engine.open() as chosen:
-            report = library.repair(store, deep=deep, dry_run=dry_run, engine=chosen, **keywords)
+            report = library.repair(
+                store, deep=deep, dry_run=dry_run, cut_damaged=cut_damaged, engine=chosen, **keywords
+            )
             _tell(report, undone=False)
     return finished("repair", report, as_json, lambda: _print(report, broker.catalogue(), undone=undo is not None))
 
