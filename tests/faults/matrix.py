@@ -20,8 +20,6 @@ __all__ = ["OPERATIONS", "Attempt", "Totals", "run"]
 
 OPERATIONS: dict[str, Operation] = {each.name: each for each in (*offline.OPERATIONS, *writing.OPERATIONS)}
 WORDS = ("survived", "lost", "traceback", "hang", "scrap", "unnamed")
-_TAKE_SPACE = {"write", "copy", "fallocate", "create", "mkdir", "link", "symlink"}
-_MOVE_BYTES = {"write", "copy"}
 _LATER = (1, 1, 1, 2, 2, 3, 4, 5, 6, 8, 12, 20, 40)
 
 
@@ -108,8 +106,8 @@ def cells(name: str, calls: Sequence[str]) -> list[Attempt]:
     return [
         Attempt(name, at, failure)
         for at, call in enumerate(calls, 1)
-        for failure in FAILURES
-        if (failure != "full" or call in _TAKE_SPACE) and (failure != "short" or call in _MOVE_BYTES)
+        for failure, of_calls in FAILURES.items()
+        if of_calls is None or call in of_calls
     ]
 
 

@@ -18,10 +18,21 @@ __all__ = ["FAILURES", "STACK", "Counted", "available", "environment", "faulty",
 STACK = "MQINDEX_FAULTS_STACK"  # in the environment: the stack of the call that fails goes to stderr
 SOURCE = Path(__file__).with_name("shim.c")
 _ONCE, _SHORT, _FULL = 0, 1, 2
-FAILURES = {
-    **{name: (getattr(errno, name), _ONCE) for name in ("ENOSPC", "EIO", "EMFILE", "ENOLCK", "EACCES")},
+_SPECIAL = {
     "short": (0, _SHORT),  # a write takes half of its bytes
     "full": (errno.ENOSPC, _FULL),  # from this call on there is no space
+}
+_BY_PATH = "open create mkdir link symlink rename unlink rmdir stat chmod chown"
+# Which calls of `shim.c` a system can let fail so; None: every one.
+FAILURES: dict[str, frozenset[str] | None] = {
+    "EIO": None,
+    "EACCES": frozenset(_BY_PATH.split()),
+    "EMFILE": frozenset({"open", "create"}),
+    "ENOLCK": frozenset({"lock"}),
+    "ENOMEM": frozenset({"mmap"}),
+    "ENOSPC": frozenset("write copy fallocate ftruncate create mkdir link symlink rename fsync msync".split()),
+    "full": frozenset("write copy fallocate create mkdir link symlink".split()),
+    "short": frozenset({"write", "copy"}),
 }
 
 
@@ -49,7 +60,7 @@ def environment(directory: Path) -> dict[str, str]:
 
 
 def _what_happens(failure: str) -> tuple[int, int]:
-    return FAILURES[failure] if failure in FAILURES else (getattr(errno, failure), _ONCE)
+    return _SPECIAL[failure] if failure in _SPECIAL else (getattr(errno, failure), _ONCE)
 
 
 class faulty:
