@@ -22,16 +22,19 @@ _SPECIAL = {
     "short": (0, _SHORT),  # a write takes half of its bytes
     "full": (errno.ENOSPC, _FULL),  # from this call on there is no space
 }
-_BY_PATH = "open create mkdir link symlink rename unlink rmdir stat chmod chown"
+_TAKE_SPACE = frozenset({"write", "copy", "fallocate", "create", "mkdir", "link", "symlink"})
+_BY_PATH = frozenset(
+    {"open", "create", "mkdir", "link", "symlink", "rename", "unlink", "rmdir", "stat", "chmod", "chown"}
+)
 # Which calls of `shim.c` a system can let fail so; None: every one.
 FAILURES: dict[str, frozenset[str] | None] = {
     "EIO": None,
-    "EACCES": frozenset(_BY_PATH.split()),
+    "EACCES": _BY_PATH,
     "EMFILE": frozenset({"open", "create"}),
     "ENOLCK": frozenset({"lock"}),
     "ENOMEM": frozenset({"mmap"}),
-    "ENOSPC": frozenset("write copy fallocate ftruncate create mkdir link symlink rename fsync msync".split()),
-    "full": frozenset("write copy fallocate create mkdir link symlink".split()),
+    "ENOSPC": _TAKE_SPACE | {"ftruncate", "rename", "fsync", "msync"},
+    "full": _TAKE_SPACE,
     "short": frozenset({"write", "copy"}),
 }
 
