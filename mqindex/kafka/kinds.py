@@ -40,6 +40,7 @@ LOCK: Final = ".lock"
 _SEGMENT: Final = re.compile(
     r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)((?:\.(?:deleted|cleaned|swap))?)", re.ASCII
 )
+_METADATA_SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
 _KINDS: Final = {"log": "segment", "snapshot": "producer-snapshot", **{kind.value: kind.label for kind in IndexKind}}
 _OTHER_NAME: Final = re.compile(r"([+-]?[0-9]+)\.(?:.*\.)?(log|index|timeindex|txnindex|snapshot)", re.ASCII)
 _PARTITION: Final = re.compile(
@@ -64,6 +65,14 @@ class SegmentName(NamedTuple):
     after: str
 
 
+class MetadataSnapshot(NamedTuple):
+    """A snapshot of the metadata log. `end`: the offset of the first record that is not in it, of that leader epoch."""
+
+    end: int
+    epoch: int
+    path: str
+
+
 class OtherName(NamedTuple):
     """A file with an offset and a segment's ending, but not of 20 digits and that ending. `meant`: the one that is."""
 
@@ -86,6 +95,26 @@ def segment_name(path: str) -> SegmentName | None:
     """What the name of a segment's file says; None: it is not one. The offset may be larger than a broker takes."""
     match = _SEGMENT.fullmatch(base_name(path))
     return None if match is None else SegmentName(int(match[1]), match[2], match[3])
+
+
+def segment_file(base_offset: int, ending: str, after: str = "") -> str:
+    """The name of a segment's file: the reverse of `segment_name`.
+
+    >>> segment_file(42, "log", ".deleted")
+    '00000000000000000042.log.deleted'
+    """
+    return f"{base_offset:020d}.{ending}{after}"
+
+
+def metadata_snapshot(path: str) -> MetadataSnapshot | None:
+    """What the name of a snapshot of the metadata log says; None: it is not one.
+
+    Notes
+    -----
+    Source: Kafka 4.4.0 `Snapshots.filenameFromSnapshotId`.
+    """
+    match = _METADATA_SNAPSHOT.fullmatch(base_name(path))
+    return None if match is None else MetadataSnapshot(int(match[1]), int(match[2]), path)
 
 
 def is_deleted(path: str) -> bool:
@@ -116,7 +145,7 @@ def other_name(path: str) -> OtherName | None:
     match = _OTHER_NAME.fullmatch(base_name(path))
     if match is None or (offset := int(match[1])) not in _LONG:
         return None
-    name = f"{'-' if offset < 0 else ''}{abs(offset):020d}.{match[2]}"
+    name = f"{'-' if offset < 0 else ''}{segment_file(abs(offset), match[2])}"
     return OtherName(path, offset, match[2], join(parent_of(path), name))
 
 

@@ -24,6 +24,7 @@ from mqindex.kafka.checks.diagnosis import replay
 from mqindex.kafka.directories.log_dir import homes_of, places_of
 from mqindex.kafka.directories.survey import Order, Partition, Survey, gone, start_report, survey
 from mqindex.kafka.index.transaction_index import aborted_bytes
+from mqindex.kafka.kinds import segment_file
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.stages import RecoveredSegment, SegmentRecovery, needed_space
@@ -203,7 +204,7 @@ def _moves(
         for segment in segments:
             base = segment.files.base_offset
             paths = segment.paths | ({IndexKind.TRANSACTION: written[base]} if base in written else {})
-            moves += [(path, join(home, f"{base:020d}.{kind}")) for kind, path in paths.items()]
+            moves += [(path, join(home, segment_file(base, kind))) for kind, path in paths.items()]
     return moves
 
 

@@ -25,6 +25,7 @@ from mqindex.files.reading.residency import read_ahead
 from mqindex.files.results.delivery import deliver_all, workshop
 from mqindex.kafka.checks.log_check import log_findings, refused, require_all
 from mqindex.kafka.checks.segment_log import events_in
+from mqindex.kafka.kinds import segment_file
 from mqindex.kafka.layout import MIN_BATCH_SIZE, IndexKind
 from mqindex.kafka.log.log_damage import damage_in, recovered_past_damage
 from mqindex.kafka.log.log_segment import LogSegment
@@ -167,6 +168,6 @@ def write_transactions(item: tuple[str, tuple[tuple[int, bytes], ...]]) -> dict[
 
 
 def _write(out: str, base_offset: int, kind: IndexKind, data: bytes) -> str:
-    path = disk.temporary(out, f"{base_offset:020d}.{kind}")
+    path = disk.temporary(out, segment_file(base_offset, kind))
     disk.write_new(path, data)
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import mqindex
 from mqindex.cli.kafka import kinds as words
 from mqindex.kafka.kinds import (
     OF_LOG_DIR,
@@ -11,7 +12,9 @@ from mqindex.kafka.kinds import (
     is_partition,
     kind_of_directory,
     kind_of_name,
+    metadata_snapshot,
     other_name,
+    segment_file,
     segment_name,
 )
 
@@ -31,6 +34,21 @@ def test_a_segments_name_is_20_digits_an_ending_and_what_a_broker_appends() -> N
     assert segment_name(f"{NAME}.log") == (42, "log", "")
     others = ("42.log", f"{NAME}.log.old", f"{NAME}.lo", "\u0660" * 20 + ".log", f"{NAME}.log.swap.swap")
     assert [segment_name(name) for name in others] == [None] * len(others)
+
+
+def test_names_of_20_digits_are_read_and_written_in_one_module() -> None:
+    for offset, ending, after in ((0, "log", ""), (42, "index", ".swap"), (2**63 - 1, "snapshot", ".deleted")):
+        assert segment_name(segment_file(offset, ending, after)) == (offset, ending, after)
+    root = Path(mqindex.__file__).parent
+    found = [path for path in root.rglob("*.py") if any(digits in path.read_text() for digits in (":020d", "{20}"))]
+    assert [str(path.relative_to(root)) for path in found] == ["kafka/kinds.py"]
+
+
+def test_a_snapshot_of_the_metadata_log_has_its_end_and_epoch_in_its_name() -> None:
+    name = f"__cluster_metadata-0/{71:020d}-{3:010d}.checkpoint"
+    assert metadata_snapshot(name) == (71, 3, name)
+    assert [metadata_snapshot(f"{name}{end}") for end in (".part", ".deleted")] == [None, None]
+    assert metadata_snapshot("bootstrap.checkpoint") is None
 
 
 def test_a_broker_takes_other_names_for_a_segments() -> None:

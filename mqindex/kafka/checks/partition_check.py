@@ -15,6 +15,7 @@ from mqindex.kafka.checks.segment_check import CheckedSegment
 from mqindex.kafka.checks.transaction_check import Markers
 from mqindex.kafka.directories.producer_state import NEVER
 from mqindex.kafka.directories.survey import Partition
+from mqindex.kafka.kinds import segment_file
 from mqindex.kafka.partition.leader_epochs import CHECKPOINT, Epochs, read_epochs
 from mqindex.kafka.partition.transactions import Replay
 from mqindex.report import Finding
@@ -138,7 +139,7 @@ def check_loaded(partition: Partition, segments: Sequence[CheckedSegment], shown
     expected, got = _said(wrong[0], shown), _said(wrong[0], taken)
     path = partition.snapshots.get(start)
     if path is None:
-        path = join(partition.path, f"{end:020d}.snapshot")
+        path = join(partition.path, segment_file(end, "snapshot"))
         return [catalogue.NO_SNAPSHOT_OF_OPEN.finding(path, None, "open transactions", expected, "no file", many=many)]
     return [catalogue.SNAPSHOT_NOT_OPEN.finding(path, None, "open transactions", expected, got, many=many)]
 

@@ -33,7 +33,7 @@ from mqindex.kafka.directories.survey import (
     told_topics,
     was_cleanly_closed,
 )
-from mqindex.kafka.kinds import SegmentName, segment_name
+from mqindex.kafka.kinds import SegmentName, segment_file, segment_name
 from mqindex.kafka.layout import IndexKind, base_offset_of
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -85,7 +85,7 @@ def _segment_of(path: str, name: SegmentName | None, known: PartitionFiles) -> S
         if path in files.paths:
             return files
     base = base_offset_of(path)
-    log, *indexes = (join(known.directory, f"{base:020d}.{kind}{name.after}") for kind in ("log", *IndexKind))
+    log, *indexes = (join(known.directory, segment_file(base, kind, name.after)) for kind in ("log", *IndexKind))
     there = {kind: index for kind, index in zip(IndexKind, indexes, strict=True) if disk.is_file(index)}
     return SegmentFiles(base, log, there) if disk.is_file(log) else None
 

@@ -11,7 +11,16 @@ from typing import NamedTuple, TypeVar
 
 from mqindex.files import lock
 from mqindex.files.paths import join
-from mqindex.kafka.kinds import LOCK, OTHER_FILES, SegmentName, files_in, require_finished, segment_name
+from mqindex.kafka.kinds import (
+    LOCK,
+    OTHER_FILES,
+    MetadataSnapshot,
+    SegmentName,
+    files_in,
+    metadata_snapshot,
+    require_finished,
+    segment_name,
+)
 from mqindex.kafka.layout import MAX_BASE_OFFSET, IndexKind
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.segment_files import SegmentFiles
@@ -32,6 +41,7 @@ class PartitionFiles(NamedTuple):
     leftovers : what a starting broker deletes: `.deleted`, `.cleaned`, and files that a `.swap` replaces.
     orphans : index files without a log, which it deletes too. skipped : files that are no partition's.
     not_files : what has the name of a segment's file and is no file; it is skipped.
+    metadata_snapshots : of a metadata log, which has no snapshots of its producers.
     """
 
     directory: str
@@ -41,6 +51,7 @@ class PartitionFiles(NamedTuple):
     orphans: tuple[str, ...]
     skipped: tuple[str, ...]
     not_files: tuple[str, ...] = ()
+    metadata_snapshots: tuple[MetadataSnapshot, ...] = ()
 
 
 # ---- a partition
@@ -85,6 +96,7 @@ def list_segments(directory: str | os.PathLike[str]) -> PartitionFiles:
         tuple(orphans),
         tuple(skipped),
         tuple(join(root, name) for name in others if _segment_file(name) or name in OTHER_FILES),
+        tuple(found for name in sorted(kept) if (found := metadata_snapshot(join(root, name))) is not None),
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from mqindex.kafka.directories.offset_checkpoint import text_lines
 from mqindex.kafka.directories.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.internal.markers import decode_markers
 from mqindex.kafka.internal.metadata import metadata_record
-from mqindex.kafka.kinds import METADATA_LOG, files_in, is_partition, partition_name
+from mqindex.kafka.kinds import METADATA_LOG, MetadataSnapshot, is_partition, partition_name
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.settings import INDEX_INTERVAL
 from mqindex.report import Value
@@ -26,7 +25,6 @@ _TOPIC, _CONFIG, _REMOVE_TOPIC, _BEGIN, _END, _ABORT = 2, 4, 9, 23, 24, 25  # ap
 _WANTED: Final = (_TOPIC, _CONFIG, _REMOVE_TOPIC, _BEGIN, _END, _ABORT)
 _OF_TOPIC, _OF_BROKER = 2, 4  # types of resources
 _NAMES: Final = {_OF_TOPIC: INDEX_INTERVAL.name, _OF_BROKER: f"log.{INDEX_INTERVAL.name}"}
-_SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
 _NO_KEYS: Final = np.zeros(0, np.uint8)
 _MOST_TEXT: Final = 1 << 16
 
@@ -125,16 +123,9 @@ def _changes(files: PartitionFiles) -> Iterator[_Change]:
             yield api_key, row
 
 
-class _Snapshot(NamedTuple):
-    """`end`: the offset of the first record that is not in it."""
-
-    end: int
-    path: str
-
-
 def _values(files: PartitionFiles) -> Iterator[bytes]:
     """The records that may be wanted, of the newest snapshot and of the log behind it."""
-    snapshot = _newest_snapshot(files.directory)
+    snapshot = max(files.metadata_snapshots, default=None)
     expected = 0
     if snapshot is not None:
         expected = snapshot.end
@@ -156,18 +147,13 @@ def _values(files: PartitionFiles) -> Iterator[bytes]:
                 raise _Unknown
 
 
-def _of_snapshot(snapshot: _Snapshot) -> Iterator[bytes]:
+def _of_snapshot(snapshot: MetadataSnapshot) -> Iterator[bytes]:
     with LogSegment.open(snapshot.path, base_offset=0) as segment:
         last = None
         for last in segment.records(columns=("key", "value", "is_control")):
             yield from _wanted(last, np.ones(last.num_rows, np.bool_))
         if segment.damage or last is None or decode_markers(last)["kind"][-1] != "snapshot-footer":
             raise _Unknown
-
-
-def _newest_snapshot(directory: str) -> _Snapshot | None:
-    found = [(match[1], match[2], name) for name in files_in(directory)[0] if (match := _SNAPSHOT.fullmatch(name))]
-    return None if not found else _Snapshot(int(max(found)[0]), join(directory, max(found)[2]))
 
 
 def _wanted(records: Columns, new: Any) -> Iterator[bytes]:

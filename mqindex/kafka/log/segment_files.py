@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mqindex.files.paths import join, parent_of
+from mqindex.kafka.kinds import segment_file
 from mqindex.kafka.layout import IndexKind
 
 _SWAP: Final = ".swap"
@@ -38,5 +39,5 @@ class SegmentFiles:
         """The path of an index, or where it belongs. A broker that was exchanging files may have left it a `.swap`."""
         if kind in self.indexes:
             return self.indexes[kind]
-        name = f"{self.base_offset:020d}.{kind}{_SWAP if self.is_swapping else ''}"
+        name = segment_file(self.base_offset, kind, _SWAP if self.is_swapping else "")
         return join(parent_of(self.log), name)
