@@ -345,6 +345,12 @@ LOG_LOST = Kind("log-lost", "error",
     "stop the last are not there.",
     "a broker that starts goes on at offset {end}: as the leader it gives lost offsets again, and followers cut their "
     "logs; as a follower it copies the leader's. Restore the files, or let a replica that has them lead first")
+NO_SEGMENT = Kind("no-segment", "warning",
+    "A partition of a log dir has no segment, though a broker always leaves one, whatever it deletes: its records are "
+    "gone. Only a broker that was killed while it made the partition leaves the directory so.",
+    "a broker that starts makes an empty segment of offset {start}, and goes on there: as the leader it gives offsets "
+    "again, and followers cut their logs; as a follower it copies the leader's. If the partition had records, restore "
+    "the files, or let a replica that has them lead first")
 META_PROPERTIES = Kind("meta-properties", "error",
     "The log dir's meta.properties cannot be read, and no broker starts.",
     "restore the file; every log dir of a broker has the same ids", stops_start=True)

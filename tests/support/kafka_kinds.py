@@ -189,6 +189,7 @@ SHOWN: Final[dict[str, Made]] = {
     "log-start-beyond-epoch": _dir(_new("log-start-offset-checkpoint", "0\n1\ntopic 0 20\n")),
     "record-times": _written(_seconds),
     "log-lost": _dir("high watermarks"),
+    "no-segment": _dir("empty partition"),
     "meta-properties": _dir("meta.properties"),
     "meta-properties-incomplete": _dir(_new("meta.properties", "version=0\nbroker.id=1\n")),
     "meta-properties-missing": _dir("meta.properties lost"),

@@ -14,7 +14,7 @@ from mqindex.kafka import PartitionLog, rebuild, repair, verify
 from mqindex.kafka import report as kafka_report
 from mqindex.kafka.checks.start.start_check import StartFiles, look_at_duplicates
 from mqindex.kafka.directories.log_dir import duplicate_directories, list_partitions
-from tests.support.kafka_log_dir import ONE, PROPERTIES, closed_log_dir, look, names, unclean
+from tests.support.kafka_log_dir import META, ONE, PROPERTIES, closed_log_dir, look, names, unclean
 
 
 @pytest.fixture
@@ -410,9 +410,37 @@ def test_a_partition_without_files_is_lost(checkpoint: str, closed: bool, log_di
     assert "goes on at offset 0: as the leader it gives lost offsets again" in str(finding.hint)
     assert start.starts
     assert verify(log_dir / "topic-0", engine=ONE).findings == [finding]
-    (log_dir / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 19\n")  # all were deleted before
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("file", [None, f"{42:020d}.index", "partition.metadata"])
+def test_a_partition_without_a_segment_begins_again(file: str | None, closed: bool, log_dir: Path) -> None:
+    """It was clean: also where records were deleted a broker leaves the segment that it writes into."""
+    if not closed:
+        (log_dir / ".kafka_cleanshutdown").unlink()
+    (log_dir / "topic-1").mkdir()
+    if file is not None:
+        (log_dir / "topic-1" / file).write_text(META if file == "partition.metadata" else "")
+    for start in (0, 19):
+        (log_dir / "log-start-offset-checkpoint").write_text(f"0\n1\ntopic 1 {start}\n")
+        report, verdict = look(log_dir)
+        (finding,) = (one for one in report.findings if one.kind != "orphan-index")
+        assert (finding.severity, finding.kind, finding.path) == ("warning", "no-segment", str(log_dir / "topic-1"))
+        assert f"makes an empty segment of offset {start}, and goes on there" in str(finding.hint)
+        assert (report.ok, verdict.starts, finding.mended_by) == (True, True, None)
+        assert finding in verify(log_dir / "topic-1", engine=ONE).findings
+
+
+def test_a_new_metadata_log_and_what_is_no_partition_in_use_need_no_segment(log_dir: Path) -> None:
+    """`kafka-storage.sh format` gives a metadata log a snapshot only."""
+    metadata = log_dir / "__cluster_metadata-0"
+    metadata.mkdir()
+    assert [(one.kind, one.path) for one in look(log_dir)[0].findings] == [("no-segment", str(metadata))]
+    (metadata / f"{0:020d}-{0:010d}.checkpoint").touch()
+    for state in ("future", "stray", "delete"):
+        (log_dir / f"topic-1.{32 * 'a'}-{state}").mkdir()
+        assert verify(log_dir / f"topic-1.{32 * 'a'}-{state}", engine=ONE).findings == []
     assert look(log_dir)[0].findings == []
-    assert verify(log_dir / "topic-0", engine=ONE).findings == []
 
 
 def test_the_last_segments_of_a_closed_log_are_lost(log_dir: Path) -> None:

@@ -64,7 +64,8 @@ class Partition:
     `name`: its directory's. `options`: what holds for it of those given. `clean`: the result of `was_cleanly_closed`.
     `next_base`: the base offset of the segment after the last of `segments`; None: there is none. `loaded`: the
     producers' state that the next start loads, as `loaded_state` has it; None: it is made from the log, or unknown.
-    `recovery_point`: up to where the log was on the disk, as a checkpoint says.
+    `recovery_point`: up to where the log was on the disk, as a checkpoint says. `is_empty`: no segment was there when
+    it was listed, nor a snapshot of the metadata log.
     """
 
     path: str
@@ -79,6 +80,7 @@ class Partition:
     next_base: int | None = None
     loaded: tuple[int, OpenTransactions] | None = None
     recovery_point: int = 0
+    is_empty: bool = False
 
     def may_be_open(self, files: SegmentFiles) -> bool:
         """Whether a broker may have left a segment's indexes as it writes them, with zeros behind their entries.
@@ -250,6 +252,7 @@ def surveyed_partition(
         log_start=start,
         clean=clean,
         loaded=loaded_state(files.snapshots, bases, start) if clean else None,
+        is_empty=not (files.segments or files.metadata_snapshots),
     )
 
 

@@ -82,21 +82,22 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
 
 
 def _lost(one: DiagnosedPartition, name: str, look: StartFiles) -> list[Finding]:
-    """A log that is shorter than a checkpoint says, though all that its files hold is whole.
+    """A log that is shorter than a checkpoint says, though all that its files hold is whole; or that has no segment.
 
-    An empty directory has no log at all: no broker leaves one, as each log has an active segment. One that was not
-    closed may have lost its end by a crash, and while a broker writes, its log and its checkpoints differ.
-    Source: Kafka 3.8.0 `LogLoader.recoverLog`, `UnifiedLog.updateHighWatermark`.
+    No broker leaves a log without one, but in a new metadata log only a snapshot. A log that was not closed may have
+    lost its end by a crash, and while a broker writes, its log and its checkpoints differ.
+    Source: Kafka 3.8.0 `LogLoader.recoverLog`, `UnifiedLog.updateHighWatermark`, 4.4.0 `Formatter`.
     """
     partition, named = one.partition, partition_name(one.partition.path)
     known, checkpoint = max(
         (look.points.get(name, 0), RECOVERY_POINTS), (look.replicated.get(name, 0), HIGH_WATERMARKS)
     )
-    if named is None or named.state == "stray":
+    if named is None or named.state in ("delete", "stray"):
         return []
     end = _whole_end(one)
     if end is None or end >= known:
-        return []
+        lost = partition.is_empty and partition.clean is not None and named.state is None
+        return [catalogue.NO_SEGMENT.finding(partition.path, start=partition.log_start)] if lost else []
     got = str(end) if partition.segments else "no segment"
     return [
         catalogue.LOG_LOST.finding(partition.path, None, "log_end_offset", f"{known}, by {checkpoint}", got, end=end)
