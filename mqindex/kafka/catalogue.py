@@ -72,7 +72,7 @@ _BAD_LENGTH: Final = _tail("log-bad-length",
     "A batch's length is impossible: a broker's recovery cuts the log there, and drops all later segments.",
     stops_start=True)
 LOG_TAILS: Final = {"tail": _TAIL, "bad-crc": _BAD_CRC, "bad-length": _BAD_LENGTH}
-"""By the kernel's name of what is wrong with the first batch that is not good; "tail": there is no whole one."""
+"""By `BatchFault.kind`, the name of what is wrong with the first batch that is not good."""
 
 LOG_OFFSET_ORDER = Kind("log-offset-order", "error",
     "A batch's offsets do not follow those of the batch before, or are below the segment's base offset, or do not "

@@ -277,7 +277,7 @@ def test_a_torn_batch_before_the_partition_s_end_fails_the_query(torn: Path) -> 
         batches = segment.batches()
         end = int(batches["position"][-1] + batches["size"][-1])
         left = segment.size - end
-    said = f"the log is damaged: torn-batch: .*{0:020d}.log at byte {end}: expected a whole batch, got a part of one"
+    said = f"the log is damaged: tail: .*{0:020d}.log at byte {end}: expected a whole batch, got a part of one"
     with pytest.raises(FormatError, match=f"{said}, {left} bytes; .*failOnDataLoss=false"):
         offsets_of(torn)
     assert offsets_of(torn, failOnDataLoss="false")[1] == [*range(399), 400]

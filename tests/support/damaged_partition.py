@@ -38,7 +38,7 @@ DAMAGE: Final = {
     "size136": Damage(136, 148, 151, "bad-length"),
     "short": Damage(68, 80, 83, "bad-length"),
     "head": Damage(68, 68, 71, "bad-length"),  # the first bytes of a segment are zeros
-    "cut": Damage(68, 132, 135, "torn-batch"),  # a segment that is not the last ends inside a batch
+    "cut": Damage(68, 132, 135, "tail"),  # a segment that is not the last ends inside a batch
 }
 
 

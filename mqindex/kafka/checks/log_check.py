@@ -18,7 +18,7 @@ from mqindex.kafka import catalogue
 from mqindex.kafka.index.offset_index import OffsetIndex
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import batch_rows
-from mqindex.kafka.log.damage import BatchFault, is_zeros
+from mqindex.kafka.log.damage import BatchFault, is_zeros, torn
 from mqindex.kafka.log.log_damage import stretches
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.options import PartitionOptions
@@ -241,8 +241,7 @@ def _tail(segment: LogSegment, made: Recovered, *, last: bool, closed: bool) -> 
     cut = made.valid_bytes + made.truncated_bytes - at
     if not cut:
         return []
-    nothing = "tail", at, None, "the end of the log", plural(cut, "byte")
-    fault, _, name, expected, got = made.end_fault or nothing
+    fault, _, name, expected, got = made.end_fault or torn(at, cut)
     kinds = catalogue.LOG_TAILS[fault]
     if last and closed:
         kind = kinds.closed

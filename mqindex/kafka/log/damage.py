@@ -26,7 +26,8 @@ class BatchFault(NamedTuple):
 
     Attributes
     ----------
-    kind : str, what is wrong: "bad-crc", "bad-length", "torn-batch"
+    kind : str, what is wrong: "bad-crc", "bad-length", or "tail": the log ends inside a batch. With "log-" before
+        it is the kind of the finding
     at : int, bytes: its position in the log
     field, expected, got : str or None, which field, and what it should and does hold
     end : int, bytes: where reading goes on; the log's size: nowhere
@@ -107,12 +108,16 @@ def left_out(
 
 def _beyond_the_end(log: Any, at: int, last: bool) -> tuple[str, int, str | None, str, str]:
     """The fault of a batch that leads beyond the file; last: the file ends inside it, else its length is wrong."""
-    left = len(log) - at
     if last:
-        return "torn-batch", at, None, "a whole batch", f"a part of one, {plural(left, 'byte')}"
+        return torn(at, len(log) - at)
     length = int.from_bytes(bytes(log[at + LENGTH_AT : at + LENGTH_END]), "big", signed=True)
     check_whole(log)
-    return "bad-length", at, "length", f"{left - LENGTH_END} bytes or less", str(length)
+    return "bad-length", at, "length", f"{len(log) - at - LENGTH_END} bytes or less", str(length)
+
+
+def torn(at: int, left: int) -> tuple[str, int, None, str, str]:
+    """The fault of a batch of which a log has only the first bytes, so many."""
+    return "tail", at, None, "a whole batch", f"a part of one, {plural(left, 'byte')}"
 
 
 def unreadable(error: FormatError, batch: Any) -> BatchFault:
