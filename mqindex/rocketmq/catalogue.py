@@ -14,6 +14,10 @@ from mqindex.report import Kind
 _REWRITE_INDEX = "`mqindex repair` replaces this file from the log"
 _REWRITE_QUEUE = "`mqindex repair` writes this queue's files from the log"
 _MORE_LOG = "if another volume or a DLedger log has the log's later part, bring it back before either"
+_ASKED = (
+    "but only with --cut-damaged (cut_damaged=True): first restore the log file from a copy or a replica, where there "
+    "is one"
+)
 _RESTORE = "restore the file from a copy or a replica, where there is one"
 _OTHER_LENGTH = "if the setting is another, give it with --broker-conf; if the file was cut, restore it"
 _OWN_DIRECTORY = "move it elsewhere, or give the log a directory of its own below the volume's root"
@@ -211,6 +215,9 @@ INDEX_BEYOND_LOG = Kind("index-beyond-log", "error",
     "An index file has entries for offsets after the log's end.",
     f"a broker that does not delete it at its start indexes no message before its last entry; {_REWRITE_INDEX}; "
     f"{_MORE_LOG}", "index")
+INDEX_BEYOND_DAMAGE = replace(INDEX_BEYOND_LOG,
+    hint="the log ends at a bad record, with whole messages behind it: after the next start a broker indexes no "
+         f"message before this file's last entry. `mqindex repair` replaces the file, {_ASKED}")
 INDEX_EMPTY = Kind("index-empty", "error",
     "An index file has no entries, but is not the last one, or not seeded by the one before it.",
     _REWRITE_INDEX, "index")
@@ -306,6 +313,9 @@ QUEUE_BEYOND_LOG = Kind("queue-beyond-log", "error",
     "Units are for offsets after the log's end; a broker cuts them off when it starts.",
     f"{{units}} after the log's end: a broker cuts them off, and `mqindex repair` does so too; {_MORE_LOG}",
     "consumequeue")
+QUEUE_BEYOND_DAMAGE = replace(QUEUE_BEYOND_LOG,
+    hint=f"the log ends at a bad record, with whole messages behind it: the next start cuts these units off, and "
+         f"`mqindex repair` does so too, {_ASKED}")
 MISSING_UNITS = Kind("missing-units", "error",
     "Messages of the log have no unit in their queue, so consumers miss them.",
     _REWRITE_QUEUE, "consumequeue")

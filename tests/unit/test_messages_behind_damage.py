@@ -44,6 +44,14 @@ def test_verify_says_what_the_next_start_gives_up(store: Path, version: str | No
     )
 
 
+def test_what_a_repair_asks_about_says_so(store: Path) -> None:
+    """The hints of units and entries said that a repair mends them."""
+    for report in (verify(store), repair(store, dry_run=True)):
+        hints = {one.kind: str(one.hint) for one in report.findings if one.kind.endswith("beyond-log")}
+        assert set(hints) == {"queue-beyond-log", "index-beyond-log"}
+        assert [kind for kind, hint in hints.items() if "only with --cut-damaged (cut_damaged=True)" not in hint] == []
+
+
 def test_a_repair_takes_them_out_of_queues_and_index_only_when_that_is_asked_for(store: Path) -> None:
     """It did so without a word."""
     before = contents(store)

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
@@ -86,6 +87,9 @@ def diagnose_store(
     queues = diagnose_queues(engine, found, deep=deep, split_size=split_size, walked=walked)
     run_one(engine, partial(refuse_entries_after, found.options), _after_end(checked, queues), "look after the log")
     queues = replace(queues, cut=max(one.end for one in reads))
+    if any(one.behind for one in reads):
+        index = replace(index, findings=_behind_damage(index.findings))
+        queues = replace(queues, findings=_behind_damage(queues.findings))
     return StoreDiagnosis(index, queues, walked)
 
 
@@ -93,6 +97,16 @@ def _after_end(checked: Sequence[Checked], queues: QueueDiagnosis) -> list[int]:
     """The least phy offsets after the log's end, of each index file and of each queue."""
     units = [int(one.got) for one in queues.findings if one.kind == catalogue.QUEUE_BEYOND_LOG.name]
     return units + [one.beyond for one in checked if one.beyond is not None]
+
+
+_BEHIND_DAMAGE: Final = {one.name: one for one in (catalogue.QUEUE_BEYOND_DAMAGE, catalogue.INDEX_BEYOND_DAMAGE)}
+
+
+def _behind_damage(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Those after the log's end where messages are that are whole: a repair asks before it takes them out."""
+    return tuple(
+        one if (kind := _BEHIND_DAMAGE.get(one.kind)) is None else replace(one, hint=kind.hint) for one in findings
+    )
 
 
 def of_the_log_as_read(engine: Engine, walked: Walked, findings: Sequence[Finding]) -> list[Finding]:
