@@ -8,9 +8,15 @@ import pytest
 
 from tests.peer.maven import PeerError
 from tests.peer.places.servers import S3, Hdfs, Server
+from tests.support.nightly import some
 from tests.support.spark_cluster import isolated_cluster
 
 __all__ = ["isolated_cluster"]  # a fixture
+
+KINDS = [S3, Hdfs]
+
+# For a test that asks no more of HDFS than others do.
+of_s3 = pytest.mark.parametrize("server", some(KINDS, lambda kind: kind is S3), ids=["s3", "hdfs"], indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +37,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[type
         server.close()
 
 
-@pytest.fixture(scope="module", params=[S3, Hdfs], ids=["s3", "hdfs"])
+@pytest.fixture(scope="module", params=KINDS, ids=["s3", "hdfs"])
 def server(request: pytest.FixtureRequest, running: Callable[[type[Server]], Server]) -> Server:
     return running(request.param).room(request.module.__name__.rpartition(".")[2])
 

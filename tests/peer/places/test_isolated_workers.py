@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mqindex.rocketmq import IndexService
+from tests.peer.places.conftest import of_s3
 from tests.peer.places.servers import Server
 from tests.support.spark_cluster import WORKERS, IsolatedCluster
 from tests.unit.test_remote_index import ENTRIES, KEYS, SLOTS, make
@@ -26,6 +27,7 @@ def answers_there(url: str, options: dict[str, Any]) -> list[list[int]]:
     return answers(url, storage_options=options)
 
 
+@of_s3
 def test_each_worker_answers_as_the_files_here(
     server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from mqindex.errors import OutputExistsError
 from mqindex.files.places.place import place_of
 from mqindex.rocketmq import IndexService, optimize, rebuild
+from tests.peer.places.conftest import of_s3
 from tests.peer.places.servers import Server
 from tests.support.golden import case
 from tests.support.nightly import some
@@ -42,6 +43,7 @@ def test_a_store_is_rebuilt_beside_itself(server: Server, name: str, tmp_path: P
     assert not [name for name in place_of(f"{server.url}/results", server.options).entries() if "mqindex-" in name]
 
 
+@of_s3
 def test_several_stores_are_rebuilt_at_once(server: Server, tmp_path: Path) -> None:
     """One of them is not there: the others have their results, each whole."""
     roots = {name: case(name).unpack(tmp_path) for name in ("basic-493", "ipv6-batch-ext-493")}

@@ -19,6 +19,7 @@ from mqindex import kafka, rocketmq
 from mqindex.files.places.place import Place, place_of
 from tests.golden.test_kafka_elsewhere import written_now
 from tests.golden.test_kafka_rebuild import options
+from tests.peer.places.conftest import of_s3
 from tests.peer.places.servers import CREDENTIAL, Server
 from tests.support.big_log import write_big_log
 from tests.support.golden import case
@@ -163,6 +164,7 @@ def test_a_store_is_rebuilt_beside_itself(
     assert isolated_cluster.run(verified, url, server.options).ok
 
 
+@of_s3
 def test_several_stores_are_rebuilt_at_once(server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path) -> None:
     names = ("basic-493", "ipv6-batch-ext-493")
     (tmp_path / "here").mkdir()
@@ -196,6 +198,7 @@ def kept_here() -> int:
     return sum(path.stat().st_blocks * 512 for path in Path(home).glob("mqindex-pages-*/*"))
 
 
+@of_s3
 def test_each_host_keeps_the_pages_of_look_ups(
     server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path
 ) -> None:
@@ -213,6 +216,7 @@ def test_each_host_keeps_the_pages_of_look_ups(
     assert isolated_cluster.run(looked_up, f"{url}/index", server.options, keys, given) == expected
 
 
+@of_s3
 def test_an_index_is_optimized_there(server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path) -> None:
     root = case("basic-493").unpack(tmp_path)
     here = rocketmq.optimize(root, tmp_path / "here")
@@ -311,6 +315,7 @@ def parts_refused(spark: Any, out: str, options: dict[str, Any]) -> str:
     return str(refused.value)
 
 
+@of_s3
 def test_a_data_frame_becomes_an_index_there(server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path) -> None:
     hashes = {n: rocketmq.key_hash(f"T#k{n}") for n in range(500)}
     order = sorted(range(500), key=lambda n: (n * 7919 % 1000, n))
@@ -330,6 +335,7 @@ def require_index(server: Server, out: str, report: Any) -> None:
     assert (report.files, report.entries) == (3, 500)
 
 
+@of_s3
 def test_partitions_become_indexes_there(server: Server, isolated_cluster: IsolatedCluster) -> None:
     out = f"{server.url}/frames/parts"
     built = isolated_cluster.run(parts_built, out, server.options)
@@ -448,6 +454,7 @@ def kafka_rebuilt(spark: Any, url: str, out: str, options: dict[str, Any], given
     return kafka.rebuild(url, out, storage_options=options, engine=mqindex.spark.SparkEngine(spark), **given)
 
 
+@of_s3
 def test_partitions_of_kafka_are_read_and_rebuilt_there(
     server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path
 ) -> None:
