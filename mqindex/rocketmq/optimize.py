@@ -58,8 +58,7 @@ def optimize(
     Parameters
     ----------
     index : path or URL of a store's root, of a directory of index files, or of one such file. A task copies one from
-        elsewhere to this machine first, beside the new one or where TMPDIR says. Another
-        geometry than the brokers' own is looked for in all of a file, which takes its length of memory then.
+        elsewhere to this machine first, beside the new one or where TMPDIR says.
     out : path or URL; gets the structure of a store, `index/<17 digits>`, and `mqindex-index/` with a fence for each
         and one key filter for all, which look-ups of this package use until something is written after the entries that
         they cover. It must not exist or be empty, or `overwrite=True` moves it to `<out>.backup-<UTC>`. The root of the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import threading
@@ -24,8 +25,9 @@ from mqindex.errors import (
 from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place, place_of
 from mqindex.files.places.storage import Stat
-from mqindex.rocketmq import IndexFile, IndexService, optimize
+from mqindex.rocketmq import IndexFile, IndexService, key_hashes, optimize
 from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.index.index_file import asked_hashes
 from mqindex.rocketmq.queue.batch.batch_consume_queue import batch_queue_end
 from tests.support.elsewhere import WAYS, Ways, memory
 from tests.support.golden import case
@@ -313,8 +315,11 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
         IndexFile.open("memory://nothing/index/20231114221320000")
     with pytest.raises(BadMagicError, match=r"got a store's root; its index is memory://.*/index"):
         IndexService.open(url.removesuffix("/index"))
-    with pytest.raises(GeometryError, match="pass hash_slot_num= and index_num="):
-        IndexService.open(url)
+    (tmp_path / "few").mkdir()
+    with IndexFile.create(tmp_path / "few" / "1", hash_slot_num=5, index_num=100_000) as few:
+        few.put_keys(KEYS[:9], range(9), [START] * 9)
+    with pytest.raises(GeometryError, match=r"do not show its geometry.*pass hash_slot_num= and index_num="):
+        IndexService.open(WAYS.upload(tmp_path / "few"))
     with pytest.raises(GeometryError):
         IndexFile.open(f"{url}/{name}", hash_slot_num=SLOTS + 5, index_num=ENTRIES - 1)
     with pytest.raises(ReadOnlyFileError, match="copy it here"):
@@ -394,15 +399,14 @@ def test_a_damaged_file_does_not_refute_the_geometry_of_others(tmp_path: Path) -
 def test_entries_that_are_put_meanwhile_are_told(tmp_path: Path, memory: Ways) -> None:
     """Pages that were read before lack them; without an error older entries of the same slots would not be found."""
     memory.etags = False
-    given = {"hash_slot_num": 500_000, "index_num": 20_000}  # no gap between pages is so short that it is read too
 
     def put(start: int) -> None:
-        with IndexService.open(tmp_path / "index", **given, writable=True) as service:
+        with IndexService.open(tmp_path / "index", **WIDE, writable=True) as service:
             service.build_index("T", [*KEYS] * 20, range(start, start + 8000), [START] * 8000)
 
     put(0)
     url = url_of(tmp_path / "index")
-    with IndexService.open(url, **given) as there:
+    with IndexService.open(url, **WIDE) as there:
         put(8000)
         (path,) = (tmp_path / "index").iterdir()
         memory.put(f"{url}/{path.name}", path.read_bytes())
@@ -442,3 +446,87 @@ def test_who_does_not_answer_says_nothing_of_a_file(tmp_path: Path, memory: Ways
         with pytest.raises(PermissionError):
             ask()
         memory.failing = None
+
+
+WIDE = {"hash_slot_num": 500_000, "index_num": 20_000}  # no gap between pages is so short that it is read too
+
+
+def test_few_entries_are_read_before_they_are_shown(tmp_path: Path) -> None:
+    with IndexService.open(tmp_path / "index", **WIDE, writable=True) as service:
+        service.build_index("T", KEYS * 40, range(16_000), [START] * 16_000)
+    (path,) = (tmp_path / "index").iterdir()
+    for start, stop in ((1, 10), (700, 900)):
+        with (
+            IndexFile.open(path, **WIDE) as here,
+            IndexFile.open(f"{url_of(path.parent)}/{path.name}", **WIDE) as there,
+        ):
+            expected = here.entries(start, stop)
+            assert {name: column.tolist() for name, column in there.entries(start, stop).items()} == {
+                name: column.tolist() for name, column in expected.items()
+            }
+            assert there._order() == here._order()
+
+
+@pytest.mark.parametrize("optimised", [False, True])
+@pytest.mark.parametrize("count", [500, 12_000, 19_998, 19_999])
+def test_some_pages_show_the_geometry(tmp_path: Path, memory: Ways, count: int, optimised: bool) -> None:
+    store = tmp_path / "store"
+    with IndexService.open(store / "index", **WIDE, writable=True) as service:
+        service.build_index("T", [f"k{n}" for n in range(count)], range(count), [START] * count)
+    if optimised:
+        optimize(store / "index", tmp_path / "out", **WIDE)
+        store = tmp_path / "out"
+        shutil.rmtree(store / "mqindex-index")
+    (path,) = (store / "index").iterdir()
+    place = place_of(f"{url_of(store / 'index')}/{path.name}")
+    for show in (geometry.infer, lambda paths: next(filter(None, (IndexFile.open(one) for one in paths)))):
+        memory.ranges.clear()
+        found = show([place])
+        pair = found if isinstance(found, tuple) else (found.hash_slot_num, found.index_num)
+        assert pair == (WIDE["hash_slot_num"], WIDE["index_num"])
+        assert sum(stop - start for _, start, stop in memory.ranges) < path.stat().st_size / 2
+    memory.ranges.clear()
+    assert geometry.fits(place, pair)
+    assert not geometry.fits(place, (WIDE["hash_slot_num"] - 5, WIDE["index_num"] + 1))
+    assert sum(stop - start for _, start, stop in memory.ranges) < path.stat().st_size / 2
+
+
+def test_the_list_of_a_result_says_the_geometry_of_files_without_entries(tmp_path: Path, memory: Ways) -> None:
+    root = tmp_path / "out"
+    (root / "index").mkdir(parents=True)
+    with IndexFile.create(root / "index" / "1", **GIVEN) as file:
+        file.flush()
+    url = WAYS.upload(root)
+    with pytest.raises(GeometryError):
+        geometry.infer([place_of(f"{url}/index/1")])
+    files = [{"name": "index/1", "size": (root / "index" / "1").stat().st_size, "crc32c": "00000000"}]
+    memory.put(f"{url}/mqindex.json", json.dumps({"schema": "mqindex.result/1", "files": files, **GIVEN}).encode())
+    assert geometry.infer([place_of(f"{url}/index/1")]) == (SLOTS, ENTRIES)
+
+
+def test_what_was_read_ahead_for_lower_limits_is_no_answer_to_higher_ones(index: Path) -> None:
+    name = sorted(path.name for path in index.iterdir())[0]
+    hashes = key_hashes(KEYS, topic="T")
+    with (
+        IndexFile.open(index / name, **GIVEN) as here,
+        IndexFile.open(f"{url_of(index)}/{name}", **GIVEN) as there,
+    ):
+        asked = asked_hashes(hashes, alone=True)
+        there._read_ahead(asked, 0, 0, 2**63 - 1)
+        expected = here._select_hashes(hashes)
+        assert [one.tolist() for one in there._select_hashes(hashes, asked=asked)] == [one.tolist() for one in expected]
+
+
+def test_pages_that_were_not_read_are_lent_to_no_kernel(tmp_path: Path) -> None:
+    path = next(make(tmp_path / "store", count=4000).iterdir())
+    with PagedFile(place_of(f"{url_of(path.parent)}/{path.name}")) as file:
+        file.need([0])
+        assert bytes(memoryview(file.lent([0]))[:40]) == path.read_bytes()[:40]
+        for use in (lambda: file.lent([0, 9]), lambda: file.map, lambda: file.map[:40]):
+            with pytest.raises(AssertionError, match="had not been read"):
+                use()
+        assert bytes(memoryview(file.window(9 * 4096, 9 * 4096 + 5))[9 * 4096 :][:5]) == file.read(
+            9 * 4096, 9 * 4096 + 5
+        )
+        file.populate()
+        assert file.map[:] == path.read_bytes()

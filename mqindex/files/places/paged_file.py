@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._native.guard import Mapping
 from mqindex._words import plural
 from mqindex.columns.distinct import distinct
 from mqindex.errors import ClosedFileError
@@ -25,10 +26,12 @@ _MUCH = 3  # once more than this part of a file that is kept was asked for, the 
 
 
 class PagedFile(MappedFile):
-    """A file elsewhere as a mapping that is filled page by page: what was not asked for is zeros.
+    """A file elsewhere as a mapping that is filled page by page.
 
-    What was read stays in memory until `close`; where its storage has a cache of pages, it is there, and what other
-    processes read too. Safe for use by several threads.
+    A page that was not read is zeros in memory, so `lent` is the only way to it for a kernel: it asks for the pages
+    that the kernel will use, and `AssertionError` is its answer where one was not read. What was read stays in memory
+    until `close`; where its storage has a cache of pages, it is there, and what other processes read too. Safe for use
+    by several threads.
     """
 
     def __init__(self, place: Place) -> None:
@@ -47,6 +50,29 @@ class PagedFile(MappedFile):
     def whole(self) -> bool:
         """Whether all of it is there, and known to be of one version."""
         return (self._kept is not None or bool(self._found.etag)) and bool(self.present.all())
+
+    @property
+    def map(self) -> Mapping:
+        """All of it, which was read before."""
+        return self.lent(slice(None))
+
+    def lent(self, pages: npt.ArrayLike | slice) -> Mapping:
+        """The mapping, for who uses no pages but these; `AssertionError` where one of them was not read."""
+        used = pages if isinstance(pages, slice) else np.asarray(pages, np.int64)
+        if not self.present[used].all():
+            raise AssertionError(f"pages of {self.path} were asked for that had not been read")
+        return super().map
+
+    def window(self, start: int, stop: int) -> Mapping:
+        """See `MappedFile.window`. Of the rest nothing may be used."""
+        pages = np.arange(start // PAGE, -(-min(stop, self.size) // PAGE))
+        self.need(pages)
+        self.require_same()
+        return self.lent(pages)
+
+    def windows(self, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> Mapping:
+        """See `MappedFile.windows`."""
+        return self.window(int(starts.min(initial=self.size)), int(stops.max(initial=0)))
 
     def need(self, pages: npt.ArrayLike, *, before: int = 0) -> None:
         """Read the pages of these numbers, and so many before each, unless they are there already."""
@@ -71,9 +97,7 @@ class PagedFile(MappedFile):
 
     def read(self, start: int, stop: int) -> bytes:
         """The bytes [start, stop)."""
-        self.need(np.arange(start // PAGE, -(-min(stop, self.size) // PAGE)))
-        self.require_same()
-        return super().read(start, stop)
+        return self.window(start, stop)[start:stop]
 
     def read_again(self, start: int, stop: int) -> bytes:
         """The bytes [start, stop) as they are there now, whatever was read before."""
@@ -81,8 +105,7 @@ class PagedFile(MappedFile):
 
     def populate(self, stop: int | None = None) -> None:
         """Read the file up to byte `stop`; None: all of it."""
-        self.need(np.arange(-(-(self.size if stop is None else stop) // PAGE)))
-        self.require_same()
+        self.window(0, self.size if stop is None else stop)
 
     def require_same(self) -> None:
         """`FileStateError` where what was read since the last call may be of another file, put in place of this one."""
@@ -94,8 +117,11 @@ class PagedFile(MappedFile):
             self._sure = max(self._sure, filled)
 
     def require_whole(self) -> None:
-        """All of it is read: much of it will be."""
-        self.populate()
+        """What was read is known to be of one file; see `window`."""
+
+    def __exit__(self, *_: object) -> None:
+        """Close it: it cannot be cut, as a file of this machine."""
+        self.close()
 
     def close(self) -> None:
         """Release the memory: now, or at the end of a call that still uses it. May be called twice."""

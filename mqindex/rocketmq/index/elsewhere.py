@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from mqindex._native.guard import Mapping
 from mqindex._native.index_file import IndexCore
 from mqindex._native.key_filter import AskedHashes
 from mqindex._words import plural
 from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndexError
 from mqindex.files.few_threads import of_each
 from mqindex.files.paths import one_look
+from mqindex.files.places.page_cache import PAGE
 from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place
 from mqindex.files.places.remote_file import AT_ONCE
@@ -22,13 +25,29 @@ from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.index.select_parts import select_in_parts
-from mqindex.rocketmq.kinds import number_of, offset_of, require_finished
-from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, IndexHeader
+from mqindex.rocketmq.kinds import number_of, offset_of
+from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
 from mqindex.rocketmq.sidecar.remote import RemoteFilter, RemoteSidecars, find_remote_sidecars, remote_filter
 
 _DEFAULT: Final = (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
 _SHOWN = 10  # names of what is not an index file
 _MOST_BEFORE = 255  # pages: of a slot with many entries, those before the one that was needed last
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """All pages were read that a look-up of these hashes needs; `heads`: as of `RemoteSidecars.heads`."""
+
+    asked: AskedHashes
+    max_num: int | npt.NDArray[np.int32]
+    begin: int
+    end: int
+    heads: npt.NDArray[np.int32] | None
+
+    def covers(self, asked: AskedHashes, max_num: int | npt.NDArray[np.int32], begin: int, end: int) -> bool:
+        """Whether another look-up needs no other pages."""
+        same = self.asked is asked and (self.begin, self.end) == (begin, end)
+        return same and bool(np.all(np.less_equal(max_num, self.max_num)))
 
 
 class Elsewhere:
@@ -37,20 +56,25 @@ class Elsewhere:
     def __init__(self, file: PagedFile, geometry: Geometry, sidecars: RemoteSidecars | None) -> None:
         self.file, self.geometry = file, geometry
         self._sidecars = sidecars if sidecars is not None and sidecars.geometry == geometry else None
-        self._ready: tuple[AskedHashes | None, npt.NDArray[np.int32] | None] = None, None  # the last call's
+        self._ready: _Ready | None = None
+
+    @property
+    def memory(self) -> Mapping:
+        """For an `IndexCore`: of what is not the header only those pages may be used that were read for its call."""
+        return self.file.lent([0])
 
     def select_hashes(
         self, core: IndexCore, asked: AskedHashes, max_num: int | npt.NDArray[np.int32], begin: int, end: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """What the core answers to many key hashes, once the pages on their way have been read."""
-        (prepared, heads), self._ready = self._ready, (None, None)
+        ready, self._ready = self._ready, None
         if self.file.whole:
             return select_in_parts(core, asked.hashes, max_num, begin, end, None)
-        if prepared is not asked:
-            heads = self._read(core, asked, max_num, begin, end)
-        if heads is None:
-            self._require_counted(core, asked.hashes)
-        found = core.select_hashes(asked.hashes, max_num, begin, end, heads)
+        if ready is None or not ready.covers(asked, max_num, begin, end):
+            ready = self._read(core, asked, max_num, begin, end)
+        if ready.heads is None:
+            self._require_counted(core, asked.hashes[np.broadcast_to(max_num, len(asked.hashes)) > 0])
+        found = core.select_hashes(asked.hashes, max_num, begin, end, ready.heads)
         self.file.require_same()
         return found
 
@@ -60,12 +84,13 @@ class Elsewhere:
         Other threads may do the same for other files: `asked` itself is for one thread.
         """
         if not self.file.whole:
-            self._ready = asked, self._read(core, AskedHashes(asked.hashes, alone=True), max_num, begin, end)
+            ready = self._read(core, AskedHashes(asked.hashes, alone=True), max_num, begin, end)
+            self._ready = replace(ready, asked=asked)
 
     def _read(
         self, core: IndexCore, asked: AskedHashes, max_num: int | npt.NDArray[np.int32], begin: int, end: int
-    ) -> npt.NDArray[np.int32] | None:
-        """Read the pages on the way of the hashes; returns where the chains begin, as `RemoteSidecars.heads`.
+    ) -> _Ready:
+        """Read the pages on the way of the hashes, until the kernel misses none.
 
         Each round of requests is for all hashes: two in an optimised file, and two for the filter of all such files;
         else one for each entry of the longest chain, and one for the slots.
@@ -76,13 +101,15 @@ class Elsewhere:
             self.file.need(missing, before=before)
             if heads is not None:  # the entries of a slot lie side by side, the next ones before these
                 before = min(2 * before + 1, _MOST_BEFORE)
-        return heads
+        return _Ready(asked, max_num, begin, end, heads)
 
     def _require_counted(self, core: IndexCore, hashes: npt.NDArray[np.int32]) -> None:
         """`FileStateError` where a chain begins after the entries that the header counts, as it grows meanwhile."""
-        slots = np.frombuffer(memoryview(self.file.map), ">i4", self.geometry[0], INDEX_HEADER_SIZE)
+        wanted = hashes.astype(np.int64) % self.geometry[0]
+        lent = self.file.lent((INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * wanted) // PAGE)
+        slots = np.frombuffer(memoryview(lent), ">i4", self.geometry[0], INDEX_HEADER_SIZE)
         count = core.header()[5]
-        if np.all(slots[hashes.astype(np.int64) % self.geometry[0]] < count):
+        if np.all(slots[wanted] < count):
             return
         if IndexHeader.from_bytes(self.file.read_again(0, INDEX_HEADER_SIZE)).index_count != count:
             raise FileStateError(
@@ -94,7 +121,7 @@ class Elsewhere:
 def find_file(place: Place, hash_slot_num: int | None, index_num: int | None) -> Elsewhere:
     """The index file at a place elsewhere."""
     file, sidecars = _opened(place, None)
-    said = _said(require_finished(place))
+    said = geometry.of_result(place)
     return Elsewhere(file, _geometry([file], [sidecars], hash_slot_num, index_num, said), sidecars)
 
 
@@ -140,7 +167,7 @@ def _index_places(directory: Place) -> tuple[list[Place], Geometry | None]:
     """The files, and their geometry where a result of ours says it."""
     with one_look(directory):
         listed = directory.entries()
-        said = _said(require_finished(directory))
+        said = geometry.of_result(directory)
     names = [name for name, found in listed.items() if number_of(name) is not None and not found.directory]
     if not names and "index" in listed:
         hint = f"its index is {directory / 'index'}"
@@ -160,11 +187,6 @@ def _index_places(directory: Place) -> tuple[list[Place], Geometry | None]:
     return places, said
 
 
-def _said(result: Mapping[str, Any]) -> Geometry | None:
-    slots, entries = result.get("hash_slot_num"), result.get("index_num")
-    return (slots, entries) if isinstance(slots, int) and isinstance(entries, int) else None
-
-
 def _geometry(
     files: list[PagedFile],
     sidecars: list[RemoteSidecars | None],
@@ -172,20 +194,23 @@ def _geometry(
     index_num: int | None,
     said: Geometry | None,
 ) -> Geometry:
-    """What is given, else what a result of ours says, else what the sidecars know, else the default one; never read
-    from a whole file.
+    """What is given, else what a result of ours says, else what the sidecars know, else what some pages show, else the
+    default one.
     """
     known = {one.geometry for one in sidecars if one is not None}
     pair = geometry.resolve(hash_slot_num, index_num, max(file.size for file in files)) or said
     if pair is None and len(known) == 1:
         pair = known.pop()
+    if pair is None:
+        pair = next(filter(None, map(geometry.shown_by_pages, files)), None)
     if pair is None and files[0].size == layout.index_file_size(*_DEFAULT):
         pair = _DEFAULT
     if pair is None:
         raise GeometryError(
-            "the geometry of an index file elsewhere is not looked for in all of it", path=files[0].path,
-            expected="the broker's default, or a fence beside it (mqindex optimize writes one)",
-            hint="pass hash_slot_num= and index_num= (--hash-slot-num, --index-num)",
+            "some pages of an index file elsewhere do not show its geometry, and all of it is not read for that",
+            path=files[0].path,
+            hint="pass hash_slot_num= and index_num= (--hash-slot-num, --index-num), the broker's maxHashSlotNum and "
+            "maxIndexNum",
         )  # fmt: skip
     for file, own in zip(files, sidecars, strict=True):
         geometry.require_size(file.path, file.size, pair)

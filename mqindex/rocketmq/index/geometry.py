@@ -22,9 +22,9 @@ from mqindex.files import disk
 from mqindex.files.paths import base_name, is_link, parent_of, size_of
 from mqindex.files.places.place import Place, require_answer
 from mqindex.files.reading.mapped_file import MappedFile
-from mqindex.files.reading.opening import map_file
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.kinds import require_finished
 from mqindex.rocketmq.layout import (
     HASH_SLOT_NUM,
     INDEX_ENTRY_FIELDS,
@@ -36,6 +36,8 @@ from mqindex.rocketmq.layout import (
 )
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from mqindex.files.places.paged_file import PagedFile
 
 Geometry = tuple[int, int]
@@ -50,6 +52,7 @@ _KEY_HASH, _PHY_OFFSET, _PREV_INDEX = (
 )
 _BLOCK = _ENTRY << 20  # words of slots tried in one go
 NEWEST = 16  # entries checked in a quick look at a file of the default length
+_PROBES: Final = 256  # pages
 _LOOKS: Final = 3  # at files that fit none, while a broker writes
 _PAUSE: Final = 0.01  # seconds
 _HINT = (
@@ -74,6 +77,8 @@ def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) ->
     names = [os.fspath(path) for path in paths]
     if not names:
         raise GeometryError("there is no index file to infer the geometry from", hint=_HINT)
+    if (said := of_result(names[0])) and all(size_of(name) == layout.index_file_size(*said) for name in names):
+        return said
     unread: list[OSError] = []
     votes = _votes(names, thorough, unread)
     if not votes:
@@ -85,6 +90,13 @@ def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) ->
         return agreed.pop()
     what = "more than one geometry fits the index files" if agreed else "the index files agree on no geometry"
     raise GeometryError(what, path=names[0], got=_listed(agreed or set.union(*votes)), hint=_HINT)
+
+
+def of_result(path: str) -> Geometry | None:
+    """What the list says of a result elsewhere with this file or directory; None: there is no such list."""
+    said = require_finished(path)
+    slots, entries = said.get("hash_slot_num"), said.get("index_num")
+    return (slots, entries) if isinstance(slots, int) and isinstance(entries, int) else None
 
 
 def file_size(path: str) -> int:
@@ -163,9 +175,9 @@ def require_size(path: str, size: int, given: Geometry) -> Geometry:
 
 def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
     """Every geometry that fits the content of one file; empty where it holds no entry or fits none."""
-    if isinstance(path, Place) and path.stat().size == _DEFAULT_SIZE and looks_like_default(path):
-        return [_DEFAULT]  # all of it is never read for this
-    with map_file(path) as file:
+    if isinstance(path, Place):
+        return _shown_elsewhere(path)
+    with MappedFile.open(path) as file:
         if not _SMALLEST <= file.size <= layout.MAX_INDEX_FILE_SIZE or file.size % 4:
             return []
         header = IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE))
@@ -175,23 +187,65 @@ def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
         if file.size == _DEFAULT_SIZE:
             if not thorough:
                 file.advise_random()  # the quick look needs some forty pages of a file that may be cold
-            if _fits(file, _DEFAULT, None if thorough else NEWEST):
+            if _fits(file.map, _DEFAULT, None if thorough else NEWEST):
                 return [_DEFAULT]
         file.populate()
         words = np.frombuffer(memoryview(file.map), np.uint8)[INDEX_HEADER_SIZE:].view(">i4")
-        as_written = [pair for pair in _pairs(_plausible(words, header), file.size) if _fits(file, pair, None)]
+        as_written = [pair for pair in _pairs(_plausible(words, header), file.size) if _fits(file.map, pair, None)]
         if as_written:
             return as_written
         moved = _pairs(_plausible(words, header, moved=True), file.size)
-        return [pair for pair in moved if _fits(file, pair, None) and _has_ends(words, pair[0], header)]
+        return [pair for pair in moved if _fits(file.map, pair, None) and _has_ends(words, pair[0], header)]
 
 
-def looks_like_default(path: Place) -> bool:
-    """Whether the newest entries of a file elsewhere are of the default geometry, or there are none."""
+def _shown_elsewhere(path: Place) -> list[Geometry]:
     from mqindex.files.places.paged_file import PagedFile  # here: files of this machine need none of it
 
     with PagedFile(path) as file:
-        return pages_look_like(file, _DEFAULT)
+        shown = shown_by_pages(file)
+    return [] if shown is None else [shown]
+
+
+def shown_by_pages(file: PagedFile) -> Geometry | None:
+    """The geometry that some pages of a file elsewhere show; None: they show none, or it has no entry.
+
+    It is the default one, or follows from where the entries end, as their number is known.
+    """
+    size = file.size
+    if not _SMALLEST <= size <= layout.MAX_INDEX_FILE_SIZE or size % INDEX_SLOT_SIZE:
+        return None
+    count = IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count
+    if not 2 <= count <= (size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
+        return None
+    if size == _DEFAULT_SIZE and pages_look_like(file, _DEFAULT):
+        return _DEFAULT
+    used = _used(file, INDEX_ENTRY_SIZE * count)
+    end = size - (size - used) // INDEX_ENTRY_SIZE * INDEX_ENTRY_SIZE
+    slots = (end - INDEX_HEADER_SIZE - INDEX_ENTRY_SIZE * count) // INDEX_SLOT_SIZE
+    return next((pair for pair in _pairs([slots], size) if slots >= 1 and pages_look_like(file, pair)), None)
+
+
+def _used(file: PagedFile, entries: int) -> int:
+    """Where the last `entries` bytes that are not zeros end; 0: not found, as they are few of many.
+
+    Pages are asked for that are nearer to each other than these bytes are long, from the file's end on.
+    """
+    from mqindex.files.places.page_cache import PAGE
+
+    def page(number: int) -> bytes:
+        return file.read(number * PAGE, min((number + 1) * PAGE, file.size))
+
+    step, last = max(entries // PAGE - 1, 1), (file.size - 1) // PAGE
+    probes = np.arange(last, -1, -step)[:_PROBES]
+    file.need(probes)
+    first = next((number for number in probes.tolist() if any(page(number))), None)
+    if first is None:
+        return 0
+    last = min(first + step - 1, last)
+    while first < last:
+        middle = (first + last + 1) // 2
+        first, last = (middle, last) if any(page(middle)) else (first, middle - 1)
+    return int(first) * PAGE + len(page(first).rstrip(b"\0"))
 
 
 def pages_look_like(file: PagedFile, pair: Geometry) -> bool:
@@ -207,12 +261,18 @@ def pages_look_like(file: PagedFile, pair: Geometry) -> bool:
     first = max(count - NEWEST, 1)
     newest = file.read(zeroth + INDEX_ENTRY_SIZE * first, zeroth + INDEX_ENTRY_SIZE * count)
     hashes = np.frombuffer(newest, ">i4")[::_ENTRY].astype(np.int64)
+    if hashes.min() < 0:
+        return False
     at = INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * (hashes % slots)
     file.need(at // PAGE)
-    heads = np.array([int.from_bytes(file.map[one : one + INDEX_SLOT_SIZE], "big") for one in at.tolist()])
-    entries = zeroth + INDEX_ENTRY_SIZE * heads[heads < capacity]
-    file.need(np.r_[entries, entries + INDEX_ENTRY_SIZE - 1] // PAGE)
-    return looks_like(file, pair)
+    heads = np.frombuffer(b"".join(file.read(one, one + INDEX_SLOT_SIZE) for one in at.tolist()), ">i4").astype(
+        np.int64
+    )
+    entries = zeroth + INDEX_ENTRY_SIZE * heads[(heads >= 0) & (heads < capacity)]
+    used = np.r_[0, zeroth + INDEX_ENTRY_SIZE * first, at, entries, entries + INDEX_ENTRY_SIZE - 1] // PAGE
+    file.need(used)
+    file.require_same()
+    return _fits(file.lent(used), pair, NEWEST)
 
 
 def is_index_file(path: str) -> bool:
@@ -229,9 +289,14 @@ def is_index_file(path: str) -> bool:
 def fits(path: str, geometry: Geometry) -> bool:
     """Whether a file with entries can be of this geometry, by its length and its newest entries."""
     try:
-        with map_file(path) as file:
-            if file.size != layout.index_file_size(*geometry):
-                return False
+        if size_of(path) != layout.index_file_size(*geometry):
+            return False
+        if isinstance(path, Place):
+            from mqindex.files.places.paged_file import PagedFile  # here: files of this machine need none of it
+
+            with PagedFile(path) as there:
+                return _entries(there) > 0 and pages_look_like(there, geometry)
+        with MappedFile.open(path) as file:
             file.advise_random()
             return looks_like(file, geometry)
     except MQIndexError:
@@ -243,14 +308,17 @@ def fits(path: str, geometry: Geometry) -> bool:
 
 def looks_like(file: MappedFile, geometry: Geometry) -> bool:
     """Whether a file of the right length has entries, the newest of this geometry; a few pages are read."""
-    return IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count > 1 and _fits(file, geometry, NEWEST)
+    return _entries(file) > 0 and _fits(file.map, geometry, NEWEST)
 
 
-def _fits(file: MappedFile, geometry: Geometry, newest: int | None) -> bool:
+def _entries(file: MappedFile) -> int:
+    return max(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count - 1, 0)
+
+
+def _fits(data: Buffer, geometry: Geometry, newest: int | None) -> bool:
     from mqindex._native.index_file import IndexCore
 
-    file.window(0, file.size)
-    core = IndexCore(file.map, *geometry, False)
+    core = IndexCore(data, *geometry, False)
     try:
         return bool(core.fits(newest))
     finally:
@@ -331,6 +399,7 @@ def _vote(path: str, thorough: bool, unread: list[OSError]) -> set[Geometry]:
     except MQIndexError:
         return set()
     except OSError as error:
+        require_answer(error, path)
         unread.append(error)
         return set()
 

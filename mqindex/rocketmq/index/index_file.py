@@ -94,7 +94,8 @@ class IndexFile(SingleCalls, Closable):
         self.index_num = index_num
         self.writable = file.writable
         self._file = file
-        self._core = IndexCore(file.map, hash_slot_num, index_num, file.writable, file.path)
+        memory = file.map if elsewhere is None else elsewhere.memory
+        self._core = IndexCore(memory, hash_slot_num, index_num, file.writable, file.path)
         self._held = held  # the right to write it alone
         self._space = IndexSpace(file, self._core, hash_slot_num, index_num, sparse=sparse)
         self._reserve = self._space.reserve  # `SingleCalls` calls it before each put into a sparse file
@@ -450,7 +451,7 @@ class IndexFile(SingleCalls, Closable):
         self._file.require_whole()
         start, stop = whole_number("start", start), None if stop is None else whole_number("stop", stop)
         start = min(max(start, 1), self.index_num)  # as an int of C
-        count = (self.index_num if stop is None else stop) - start
+        count = min(self.index_num if stop is None else stop, self.header.index_count) - start
         if count > _MANY:
             self._space.populate()
         self._need(start, count)

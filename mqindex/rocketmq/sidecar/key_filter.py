@@ -45,9 +45,10 @@ class FilterFile:
         self.path = file.path
         known = [files[at : at + FILTER_FILE_SIZE] for at in range(0, len(files), FILTER_FILE_SIZE)]
         self.numbers = {one: number for number, one in enumerate(known)}
+        rows = memoryview(file.window(0, self.start))[self.start :]
         try:
             self.rows = KeyFilter(
-                memoryview(file.map)[self.start :], files=self.header.files, hash_slot_num=self.header.hash_slot_num,
+                rows, files=self.header.files, hash_slot_num=self.header.hash_slot_num,
                 index_num=self.header.index_num, seed=self.header.content, watch=watch,
             )  # fmt: skip
         except ValueError as error:

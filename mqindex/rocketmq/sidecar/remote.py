@@ -47,23 +47,27 @@ class RemoteFilter:
                     self._opened = (file, found) if found.header.files > _FEW else None
         return None if self._opened is None else self._opened[1]
 
-    def need(self, hashes: npt.NDArray[np.int32]) -> None:
-        """Read the rows of these hashes; one that cannot be read may hold everything, as its checksum is wrong."""
+    def need(self, hashes: npt.NDArray[np.int32]) -> bool:
+        """Read the rows of these hashes; False: one cannot be read, so the filter answers nothing about them."""
         if self._opened is None:
-            return
+            return True
         file, found = self._opened
         n, shift = filter_shape(found.header.hash_slot_num, found.header.index_num)
         rows = distinct(hashes.astype(np.int64) % found.header.hash_slot_num >> shift)
         starts = found.start + FILTER_ROW_START_SIZE * rows
+        places = np.r_[starts, starts + 2 * FILTER_ROW_START_SIZE - 1] // PAGE
+        first = found.start + FILTER_ROW_START_SIZE * (n + 1)
         with self._lock, contextlib.suppress(MQIndexError, OSError):  # once for all files
-            file.need(np.r_[starts, starts + 2 * FILTER_ROW_START_SIZE - 1] // PAGE)
-            table = np.frombuffer(memoryview(file.map), ">u8", n + 1, found.start)
-            first = found.start + FILTER_ROW_START_SIZE * (n + 1)
+            file.need(places)
+            table = np.frombuffer(memoryview(file.lent(places)), ">u8", n + 1, found.start)
             spans = np.stack([table[rows], table[rows + 1]], axis=1)
-            inside = (spans[:, 0] < spans[:, 1]) & (spans[:, 1] <= file.size - first)
-            inside &= spans[:, 1] - spans[:, 0] <= _LONGEST * found.header.files
-            file.need([page for start, stop in (spans[inside].astype(np.int64) + first).tolist()
+            inside = spans[(spans[:, 0] < spans[:, 1]) & (spans[:, 1] <= file.size - first)].astype(np.int64)
+            if np.any(inside[:, 1] - inside[:, 0] > _LONGEST * found.header.files):
+                return False
+            file.need([page for start, stop in (inside + first).tolist()
                        for page in range(start // PAGE, (stop - 1) // PAGE + 1)])  # fmt: skip
+            return True
+        return False
 
 
 class RemoteSidecars:
@@ -93,14 +97,15 @@ class RemoteSidecars:
 
     def heads(self, core: IndexCore, asked: AskedHashes) -> npt.NDArray[np.int32] | None:
         """Where the chain of each hash begins, int32, 0: nowhere; None: the slots must be read."""
+        keys = self._keys
         if self._search is None:
-            self._search = self._searching()
-        if self._keys is not None:
-            self._keys.need(asked.hashes)
-        return self._search.heads(core, asked)
+            self._search = self._searching(keys)
+        if keys is None or keys.need(asked.hashes):
+            return self._search.heads(core, asked)
+        return self._searching(None).heads(core, asked)
 
-    def _searching(self) -> ColdSearch:
-        found = None if self._keys is None else self._keys.find()
+    def _searching(self, keys: RemoteFilter | None) -> ColdSearch:
+        found = None if keys is None else keys.find()
         number = None if found is None else found.number_of(self._header)
         first = self._place_of(1) // PAGE
         return ColdSearch(
