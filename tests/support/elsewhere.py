@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import time
 from dataclasses import dataclass, field
@@ -30,6 +32,8 @@ class Ways:
     forbidden: str = ""  # part of the paths that may not be read
     etags: bool = True  # whether files have them
     told: Stat | None = None  # of each file, instead of what is known
+    requests: int = 0
+    unanswered: int = 0  # the number of the request that nobody answers, 1 first
 
     def of(self, part: str) -> int:
         return sum(part in path for path, _, _ in self.ranges)
@@ -62,6 +66,9 @@ class MemoryStorage(ObjectStorage):
         return WAYS.store
 
     def _allow(self, path: str) -> None:
+        WAYS.requests += 1
+        if WAYS.requests == WAYS.unanswered:
+            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path)
         if WAYS.forbidden and WAYS.forbidden in path:
             raise PermissionError(path)
 
@@ -70,9 +77,11 @@ class MemoryStorage(ObjectStorage):
         return _told(WAYS.told or super().stat(self._whole(path)))
 
     def entries(self, path: str) -> dict[str, Stat]:
+        self._allow(path)
         return {name: _told(found) for name, found in super().entries(self._whole(path)).items()}
 
     def tree(self, path: str) -> dict[str, Stat]:
+        self._allow(path)
         above = len(self._whole(path)) - len(path)
         return {one[above:]: _told(found) for one, found in super().tree(self._whole(path)).items()}
 

@@ -389,7 +389,8 @@ def _head(path: str) -> bytes:
     try:
         with reading(path, buffered=False) as file:
             return file.read(INDEX_HEADER_SIZE)
-    except OSError:
+    except OSError as error:
+        require_answer(error, path)
         return b""
 
 

@@ -1,0 +1,110 @@
+"""A server that does not answer one request says nothing: no file is absent by that, and no verdict is given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqindex import kafka, rocketmq
+from mqindex.cli import main
+from mqindex.cli.rocketmq import key_query
+from mqindex.engines import LocalEngine
+from mqindex.files.places.place import place_of
+from mqindex.rocketmq.checks import entry_check
+from mqindex.rocketmq.checks.entry_check import EntryStretch
+from mqindex.rocketmq.index.compare import Place
+from mqindex.spark.sources import kafka_log
+from mqindex.spark.sources.kafka_files import SegmentOf
+from tests.support.elsewhere import WAYS, Ways, memory
+from tests.support.golden import case
+from tests.support.golden_kafka import PartitionCase
+from tests.support.nightly import NIGHTLY
+
+__all__ = ["memory"]  # a fixture
+
+STEP = 1 if NIGHTLY else 11  # from one request that nobody answers to the next
+ONE: dict[str, Any] = {"engine": LocalEngine(workers=1)}
+CHANGES = ("seconds", "newest_age", "made_at")  # from run to run
+
+
+def without_times(told: Any) -> Any:
+    if isinstance(told, dict):
+        return {name: without_times(one) for name, one in told.items() if name not in CHANGES}
+    return [without_times(one) for one in told] if isinstance(told, list) else told
+
+
+def reported(report: Any) -> Any:
+    return without_times(json.loads(json.dumps(report.to_dict(), default=str)))
+
+
+def of_shell(*arguments: str) -> Callable[[pytest.CaptureFixture[str]], Any]:
+    def ask(capsys: pytest.CaptureFixture[str]) -> Any:
+        status = main([*arguments, "--json"])
+        out, err = capsys.readouterr()
+        if status == 2:
+            raise OSError(err)
+        return without_times([json.loads(line) for line in out.splitlines()])
+
+    return ask
+
+
+ASKS: dict[str, Callable[[str], Callable[[pytest.CaptureFixture[str]], Any]]] = {
+    "verify": lambda url: lambda _: reported(rocketmq.verify(url, deep=True, **ONE)),
+    "report": lambda url: lambda _: reported(rocketmq.report(url, **ONE)),
+    "info": lambda url: of_shell("info", url),
+    "info of an index": lambda url: of_shell("info", f"{url}/index"),
+    "query": lambda url: of_shell("query", url, "--topic", "AaTopic", "Aa"),
+    "verify of an index": lambda url: of_shell("verify", f"{url}/index"),
+}
+OF_KAFKA: dict[str, Callable[[str], Callable[[pytest.CaptureFixture[str]], Any]]] = {
+    "verify": lambda url: lambda _: reported(kafka.verify(url, **ONE)),
+    "report": lambda url: lambda _: reported(kafka.report(url, **ONE)),
+    "info": lambda url: of_shell("info", url),
+}
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_of_a_store(name: str, memory: Ways, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    require_all_or_nothing(ASKS[name](WAYS.upload(case("basic-493").unpack(tmp_path))), capsys)
+
+
+@pytest.mark.parametrize("name", OF_KAFKA)
+def test_of_a_partition(name: str, memory: Ways, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    require_all_or_nothing(OF_KAFKA[name](WAYS.upload(PartitionCase("410-txn").closed(tmp_path))), capsys)
+
+
+def test_where_the_log_begins_and_whether_entries_agree(memory: Ways, tmp_path: Path) -> None:
+    """Not known, these were "not expired", "other entries", "a damaged index"."""
+    url = WAYS.upload(case("basic-493").unpack(tmp_path))
+    index = place_of(f"{url}/index/{case('basic-493').truth['indexFiles'][0]['name']}")
+    log = place_of(f"{WAYS.upload(PartitionCase('410-txn').closed(tmp_path))}/{0:020d}.log")
+    segment = SegmentOf("T", 0, 0, (("index", f"{log.removesuffix('log')}index"),), url)
+    stretch = EntryStretch(index, case("basic-493").geometry, 1, Place(0, 0), Place(9, 0))
+    for ask in (
+        lambda: key_query._log_begin(place_of(url), {}),
+        lambda: entry_check._File(stretch, 0, 100),
+        lambda: kafka_log._borders(segment, log, 1 << 40),
+    ):
+        WAYS.unanswered = 0
+        ask()
+        WAYS.requests, WAYS.unanswered = 0, 1
+        with pytest.raises(TimeoutError):
+            ask()
+
+
+def require_all_or_nothing(
+    ask: Callable[[pytest.CaptureFixture[str]], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = ask(capsys)
+    WAYS.requests = 0
+    assert ask(capsys) == expected
+    for number in range(1, WAYS.requests + 1, STEP):
+        WAYS.requests, WAYS.unanswered = 0, number
+        try:
+            assert ask(capsys) == expected
+        except OSError as error:
+            assert "timed out" in str(error)
