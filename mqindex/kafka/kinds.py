@@ -172,12 +172,14 @@ def require_finished(path: str) -> None:
         return
     from mqindex.files.results import finished  # here: files of this machine need none of it
 
-    named = segment_name(path)
-    if named is not None and disk.is_there(beside(path, "log")):
-        return  # no result has logs
-    roots = [path] if named is None else [path, parent_of(path)]
-    roots += [] if partition_name(roots[-1]) is None else [parent_of(roots[-1])]
-    finished.require_finished(*roots)
+    if segment_name(path) is None or not disk.is_there(beside(path, "log")):  # no result has logs
+        finished.require_finished(path, *above_in_result(path))
+
+
+def above_in_result(path: str) -> list[str]:
+    """The directories above a file, a partition or a log dir that may be the result's with it, nearest first."""
+    above = [] if segment_name(path) is None else [parent_of(path)]
+    return [*above, *([] if partition_name([path, *above][-1]) is None else [parent_of([path, *above][-1])])]
 
 
 # ---- directories

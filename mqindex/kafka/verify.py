@@ -24,7 +24,7 @@ from mqindex.kafka.checks.start.start_check import StartFiles, look_at_duplicate
 from mqindex.kafka.checks.start.start_verdict import verdict
 from mqindex.kafka.directories.log_dir import homes_of
 from mqindex.kafka.directories.survey import Order, Survey, start_report, survey
-from mqindex.kafka.kinds import PartitionDirectory, partition_name
+from mqindex.kafka.kinds import PartitionDirectory, above_in_result, partition_name
 from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.report import Report
 from mqindex.zones.cache import Cache, ZoneCache
@@ -145,7 +145,7 @@ def examine(
 def _compare_checksums(engine: Engine, root: str, report: Report) -> None:
     from mqindex.engines.results import changed_files  # here: files of this machine need none of it
 
-    for file, got in changed_files(engine, root):
+    for file, got in changed_files(engine, root, *above_in_result(root)):
         report.findings.append(catalogue.RESULT_CHANGED.finding(file.path, expected=file.checksum, got=got))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -211,3 +212,20 @@ def test_verify_compares_the_checksums_of_partitions(shell: Shell, memory: Ways,
     WAYS.put(f"{out}/{name}", bytes(data))
     (found,) = [one for one in kafka.verify(out, deep=True).findings if one.kind == "result-changed"]
     assert (found.path, found.severity) == (f"{out}/{name}", "error")
+
+
+def test_a_partition_of_several_is_compared_with_the_list_above_it(memory: Ways, tmp_path: Path) -> None:
+    log_dir, out = filled_log_dir(tmp_path / "log-dir"), "memory://results/logs"
+    (one,) = (path for path in log_dir.iterdir() if path.is_dir())
+    shutil.copytree(one, one.with_name("other-7"))
+    kafka.rebuild(log_dir, out)
+    name = next(one for one in WAYS.files(out) if one.endswith(".index"))
+    partition = f"{out}/{name.partition('/')[0]}"
+    assert "result-changed" not in {one.kind for one in kafka.verify(partition, deep=True).findings}
+    data = bytearray(WAYS.files(out)[name])
+    data[-1] ^= 1
+    WAYS.put(f"{out}/{name}", bytes(data))
+    (found,) = [one for one in kafka.verify(partition, deep=True).findings if one.kind == "result-changed"]
+    assert found.path == f"{out}/{name}"
+    (other,) = {f"{out}/{one.partition('/')[0]}" for one in WAYS.files(out) if "/" in one} - {partition}
+    assert "result-changed" not in {one.kind for one in kafka.verify(other, deep=True).findings}

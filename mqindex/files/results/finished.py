@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqindex._native.crc import crc32c
@@ -33,18 +33,22 @@ def require_finished(path: str, *roots: str) -> dict[str, Any]:
     ------
     OSError : what is in one of these is not known, as it may not be listed
     """
-    if not isinstance(path, Place):
-        return {}
-    for root in dict.fromkeys([path, *roots]):
+    return _result_of(path, roots)[1]
+
+
+def _result_of(path: str, roots: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """The directory with the list, and what that says."""
+    for root in dict.fromkeys([path, *roots]) if isinstance(path, Place) else ():
+        assert isinstance(path, Place)
         assert isinstance(root, Place)
         names = _names_in(root)
         if MANIFEST in names:
             said, sizes = _listed_by(root / MANIFEST, names[MANIFEST].size)
             _require_sizes(path, root, sizes)
-            return said
+            return root, said
         if any(name.startswith(SCRATCH) for name in names):
             raise FileStateError("its run has not finished", path=root, expected=MANIFEST, hint="run it again")
-    return {}
+    return path, {}
 
 
 class ListedFile(NamedTuple):
@@ -55,15 +59,20 @@ class ListedFile(NamedTuple):
     checksum: str
 
 
-def listed_files(root: str) -> list[ListedFile]:
-    """What the list of the result at `root` says; nothing where there is none."""
-    said = require_finished(root)
+def listed_files(paths: Sequence[str]) -> list[ListedFile]:
+    """What the list of a result says of the first of these paths and below; nothing where there is none.
+
+    paths : it, and the directories above it that may be the result's, nearest first
+    """
+    path, *above = paths
+    root, said = _result_of(path, above)
     if not said or not isinstance(root, Place):
         return []
     try:
-        return [ListedFile(root / one["name"], int(one["size"]), str(one["crc32c"])) for one in said["files"]]
+        files = [ListedFile(root / one["name"], int(one["size"]), str(one["crc32c"])) for one in said["files"]]
     except (KeyError, ValueError, TypeError):
         raise _unreadable(root / MANIFEST) from None
+    return [one for one in files if f"{one.path}/".startswith(f"{path}/")]
 
 
 def seen(place: Place) -> tuple[int, int]:
