@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -25,6 +26,8 @@ MEMORY = "512m"
 PRIVATE = "64m"  # of files, in memory
 # $0: the worker's host name, $1: the directory that it has for itself, $2...: what it runs
 APART = f'hostname "$0" && mount -t tmpfs -o size={PRIVATE} none "$1" && shift && exec "$@"'
+# However the tests end, also by a signal, no daemon stays: what is run keeps this.
+WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 PATIENCE = 600.0  # seconds; only a machine that does much else, or a defect, comes near
 Result = TypeVar("Result")
 
@@ -44,7 +47,13 @@ class Daemon:
         home, self.log = Path(pyspark.__file__).parent, log
         brief = {"SPARK_HOME": str(home), "SPARK_DAEMON_JAVA_OPTS": os.environ["SPARK_SUBMIT_OPTS"]}
         brief |= {"SPARK_DAEMON_MEMORY": MEMORY}
-        command = [*inside, str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
+        command = [
+            *inside,
+            *WITH_PARENT,
+            str(home / "bin" / "spark-class"),
+            f"org.apache.spark.deploy.{name}",
+            *arguments,
+        ]
         with log.open("w") as output:
             self.process = subprocess.Popen(
                 command, env={**os.environ, **spark_environment(), **brief}, stdout=output, stderr=subprocess.STDOUT
