@@ -236,6 +236,7 @@ class InPlace(Trial):
 
     most_words = 0
     situations: tuple[str, ...] = ("",)
+    ends_good = True
 
     def __init__(self, disk: Disk, source: random.Random) -> None:
         super().__init__(disk, source)
@@ -284,6 +285,7 @@ class InPlace(Trial):
         assert not (other := _live(contents(self.root)).items() ^ _live(self.new).items()), (
             f"a second call: {sorted(other)}"
         )
+        assert require_opens(self.root, **REPAIR_OPTIONS) or not self.ends_good, "verify does not say ok at last"
         self._check_nothing_lost()
         assert scraps(self.root) == [], scraps(self.root)
 
@@ -310,6 +312,7 @@ class Undo(Repair):
     """A repair that is taken back. Once that is done there is no backup to call it with again."""
 
     name = "undo"
+    ends_good = False
 
     def make(self, situation: str) -> None:
         super().make(situation)

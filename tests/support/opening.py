@@ -15,10 +15,12 @@ from tests.support.memory_disk import memory_disk
 __all__ = ["require_opens"]
 
 
-def require_opens(root: Path, **options: Any) -> None:
-    """AssertionError: verify says ok, and yet the store does not open for writing, or is not good afterwards."""
+def require_opens(root: Path, **options: Any) -> bool:
+    """Whether verify says ok. AssertionError: it does, and yet the store does not open for writing, or is not good
+    afterwards.
+    """
     if not _is_good(root, **options):
-        return
+        return False
     with tempfile.TemporaryDirectory(prefix="mqindex-opening-", dir=memory_disk()) as aside:
         copy = Path(aside) / "store"
         shutil.copytree(root, copy, symlinks=True, ignore=shutil.ignore_patterns("mqindex-backup-*"))
@@ -28,6 +30,7 @@ def require_opens(root: Path, **options: Any) -> None:
         except (MQIndexError, OSError) as error:
             raise AssertionError(f"verify says ok, and the store does not open for writing: {error}") from error
         assert _is_good(copy, **options), "verify says ok, and no longer once the store was opened for writing"
+    return True
 
 
 def _is_good(root: Path, **options: Any) -> bool:

@@ -31,6 +31,21 @@ _TOLD_ELSE: Final = (
 )
 
 
+_REFUSED: Final = {
+    "broker-version-unknown": "nothing shows the broker's version",
+    "delay-level-unknown": "nothing shows the delay of delay level",
+    "geometry-unknown": "nothing shows the geometry of the index files",
+    "linked-directory": "a directory is a link",
+    "lock-unreadable": "Is a directory",
+    "log-cut-at-next-start": "would take messages out of queues and index that are whole in the log",
+    "log-missing": "the commit log is missing",
+    "not-a-directory": "not a directory",
+    "offsets-served-twice": "would take messages out of a queue that consumers get now",
+    "queue-file-size-unknown": "nothing shows the length of the queues' files",
+}
+"""By the kind of a finding what a repair says that refuses because of it; whatever else it raises is a defect."""
+
+
 def check_repair(
     path: Path, verify: Callable[[Path], Report], repair: Callable[[Path], RepairReport], *, whole: bool = True
 ) -> None:
@@ -43,6 +58,8 @@ def check_repair(
         said = repair(path)
     except (MQIndexError, OSError) as refused:
         assert contents(path) == there, refused
+        reasons = [words for kind, words in _REFUSED.items() if kind in {one.kind for one in before.findings}]
+        assert any(words in str(refused) for words in reasons), f"nothing was found for this refusal: {refused!r}"
         return
     found = verify(path)
     check_start(found)
