@@ -134,10 +134,10 @@ SEGMENT_GAP_OR_COMPACTED = replace(SEGMENT_GAP, severity="info",
          "of these offsets")
 LOG_END = Kind("log-end", "warning",
     "The log ends before an offset that it had reached according to a broker's snapshot: records are lost.",
-    "a snapshot says that the log continued up to there: records are lost; the broker deletes the snapshot")
+    f"{_RESTORE}: a start that goes on at an earlier offset deletes the snapshot, the last trace of these records")
 LOG_MAX_TIMESTAMP = Kind("log-max-timestamp", "warning",
     "Records of a batch are later than its header says; searches by time miss them.",
-    "searches by time miss such records")
+    "search for such records by offset, or from an earlier time on")
 
 # ---- offset and time index
 
@@ -407,22 +407,22 @@ NO_SNAPSHOT_OF_OPEN = replace(SNAPSHOT_NOT_OPEN,
     hint="a broker takes nothing for open: remove .kafka_cleanshutdown, so that it reads the log for what is")
 ORPHAN_INDEX = Kind("orphan-index", "warning",
     "An index has no log; a broker deletes it when it starts.",
-    "it has no log; the broker deletes it when it starts")
+    "if the segment had records, restore its log from another replica; else there is nothing to do")
 LEFTOVER_FILE = Kind("leftover-file", "info",
-    "A broker deletes the file when it starts.",
-    "the broker deletes it when it starts")
+    "A broker deletes the file when it starts: its segment was deleted or replaced.",
+    "nothing to do")
 INDEXES_UNKNOWN = Kind("indexes-unknown", "info",
     "The file does not have a segment's name, so no index next to it could be its own.",
-    "not a segment's name: no index next to it could be its own")
+    "give it its segment's name, 20 digits and .log, beside the indexes, to have these checked too")
 LOG_MISSING = Kind("log-missing", "info",
     "An index was checked by itself: its log is not next to it.",
-    "there is no log next to it: it was checked by itself")
+    "put the .log beside it to have the two compared")
 PARTITION_GONE = Kind("partition-gone", "info",
     "A partition was deleted while it was read.",
     "a broker deleted it, or is about to: it was there a moment ago")
 SEGMENT_SWAPPING = Kind("segment-swapping", "info",
     "A broker was exchanging the segment's files, and completes that when it starts.",
-    "the broker completes this exchange of files when it starts")
+    "nothing to do: all files of the segment are there")
 SEGMENTS_GONE = Kind("segments-gone", "info",
     "Segments were deleted while the partition was read; the others were checked.",
     "a broker deleted them meanwhile; the log begins at {start}")

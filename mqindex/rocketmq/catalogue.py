@@ -101,7 +101,7 @@ LOCK_UNREADABLE = Kind("lock-unreadable", "error",
     "no broker starts with it: move it elsewhere", stops_start=True)
 QUEUES_DELETED_AT_NEXT_START = Kind("queues-deleted-at-next-start", "error",
     "The commit log is empty, and a broker that starts with an empty log deletes every consume queue.",
-    "is its volume mounted? A broker that starts without a log deletes every consume queue")
+    "is its volume mounted? Bring the log back before a broker starts")
 DELETED_AT_NEXT_START = Kind("deleted-at-next-start", "error",
     "The last exit was unclean and the checkpoint is older than this index file, so the next start deletes the file.",
     "`abort` exists: the next start deletes this file, and of its {entries} {lost}; `mqindex repair` moves the "
@@ -176,7 +176,7 @@ STALE_BYTES_AFTER_LOG_END = Kind("stale-bytes-behind-log-end", "info",
     "Old bytes follow the log's end; new messages overwrite them.")
 LOG_EXPIRED_MEANWHILE = Kind("log-expired-meanwhile", "info",
     "A broker deleted the log's oldest files while they were read; they are left out.",
-    "a broker deleted {files} of its oldest files while they were read; they are left out")
+    "nothing to do: {files} of them are not in this report")
 LOG_GREW_MEANWHILE = Kind("log-grew-meanwhile", "info",
     "Messages were written while the store was read. It is compared up to where its log ended at first.",
     "somebody writes the store; it is compared up to this end, later messages are left out")
@@ -243,16 +243,16 @@ INDEX_ORDER = Kind("index-order", "warning",
     "comes after the last one by name")
 STRAY_FILE = Kind("stray-file", "warning",
     "A file or directory that a broker ignores is among its own.",
-    "the broker ignores it")
+    "harmless: move it elsewhere, if nobody needs it here")
 INDEX_ENTRIES_EXPIRED = Kind("index-entries-expired", "info",
     "Entries are for messages that are no longer in the log.",
     "their messages are below the log's minimum offset")
 INDEX_ENTRIES_OF_DAMAGED_LOG = Kind("index-entries-of-damaged-log", "info",
     "Entries are for messages in missing or damaged parts of the log. They stay: a part that is restored needs them.",
-    "their messages are in missing or damaged parts of the log")
+    _RESTORE)
 MESSAGE_INDEXED_TWICE = Kind("message-indexed-twice", "info",
     "A message has its entries twice: a broker indexes its last message again after a crash.",
-    "a restarted broker indexes its last message again")
+    "nothing to do: a look-up may give this message twice")
 INDEX_SWITCHED_OFF = Kind("index-switched-off", "info",
     "The broker is configured to write no index files.",
     "a broker with this configuration writes no index files")
@@ -364,7 +364,7 @@ QUEUE_OFFSET_REPEATED = Kind("queue-offset-repeated", "warning",
     "the first message stays, as in a broker")
 QUEUE_OFFSET_IMPOSSIBLE = Kind("queue-offset-impossible", "warning",
     "Messages have queue offsets that no file can hold, or say of their batch what cannot be; they are in no queue.",
-    "these messages are in no queue")
+    "no broker puts these messages into a queue: read them by their place or key, if they are needed")
 QUEUE_BEGAN_AGAIN = Kind("queue-began-again", "warning",
     "The offsets of a queue start again at 0; the older messages are in no queue.",
     "these queue offsets were given twice: right if the topic was deleted and created again, and then this stays until "
@@ -383,7 +383,7 @@ QUEUE_UNITS_EXPIRED = Kind("queue-units-expired", "info",
     "their messages are below the log's minimum offset")
 QUEUE_UNITS_OF_DAMAGED_LOG = Kind("queue-units-of-damaged-log", "info",
     "Units are for messages in damaged parts of the log.",
-    "their messages are in damaged parts of the log")
+    _RESTORE)
 QUEUE_MIN_OFFSET_STALE = Kind("queue-min-offset-stale", "info",
     "All messages of a queue have expired, and its minimum offset has not moved.",
     "every message of this queue is below the log's minimum; brokers before 5.0 do not move its min offset")
@@ -415,7 +415,7 @@ TOPICS_ELSEWHERE = Kind("topics-elsewhere", "info",
     "not known")
 STALE_QUEUE_BYTES = Kind("stale-queue-bytes", "info",
     "Old bytes follow a queue's end; new units overwrite them.",
-    "old bytes after the queue's end; new units overwrite them")
+    "nothing to do")
 
 # ---- a repair that is taken back
 
@@ -451,7 +451,7 @@ TIMER_CHECKPOINT_AHEAD = Kind("timer-checkpoint-ahead", "warning",
     "reaches this one: if the store was restored, move config/timercheck, timerwheel and timerlog elsewhere")
 CHECKPOINT_MISSING = Kind("checkpoint-missing", "info",
     "There is no checkpoint; after an unclean exit the broker reads the whole log.",
-    "after its unclean exit the broker reads the whole log again")
+    "nothing to do: the start takes longer, and makes a new one")
 CHECKPOINT_BEHIND = Kind("checkpoint-behind", "info",
     "The checkpoint is where the broker starts to read its log after its unclean exit.",
     "no damage: the broker reads its log again from there on")
@@ -506,7 +506,7 @@ def _offsets(name: str, beyond: str, expired: str, without: str, whose: str) -> 
             "the queue lost its end, or this is another store's; messages up to there would be left out",
         ),
         Kind(f"{name}-expired", "info", expired, "{messages} gone unread; the consumer continues at the min offset"),
-        Kind(f"{name}-without-queue", "info", without, "the store no longer has this queue"),
+        Kind(f"{name}-without-queue", "info", without, "nothing to do, if the queue was deleted on purpose"),
         Kind(
             f"{name}-more",
             "info",

@@ -22,6 +22,7 @@ from tests.support.findings_document import sections
 PACKAGE = Path(mqindex.__file__).parent
 BROKERS = pytest.mark.parametrize("broker", [rocketmq, kafka], ids=["rocketmq", "kafka"])
 EACH = [(name, kinds) for module in (rocketmq, kafka) for name, kinds in sorted(module.CATALOGUE.items())]
+FILLING = {"a", "an", "and", "for", "in", "is", "it", "its", "no", "not", "of", "on", "or", "that", "the", "this", "to"}
 ALWAYS = {"path", "at", "field", "expected", "got", "many"}  # parameters of `Kind.finding`
 
 
@@ -40,6 +41,12 @@ def test_a_kind_has_a_plain_sentence(name: str, kinds: tuple[Kind, ...]) -> None
 def test_what_a_repair_mends_is_said_to_be_mended_by_it(_name: str, kinds: tuple[Kind, ...]) -> None:
     """Nobody is told to do by hand what the repair does."""
     assert [one.hint for one in kinds if one.mended_by is not None and "`mqindex repair` " not in str(one.hint)] == []
+
+
+@for_each([(name, kinds[0]) for name, kinds in EACH if kinds[0].hint])
+def test_a_hint_does_not_repeat_the_meaning(_name: str, usual: Kind) -> None:
+    said, again = (set(re.findall(r"[a-z0-9.]+", str(text).lower())) - FILLING for text in (usual.meaning, usual.hint))
+    assert 4 * len(said & again) < 3 * len(again), usual.hint
 
 
 def test_the_page_has_each_kind_once_so_that_its_name_is_its_anchor() -> None:

@@ -68,7 +68,9 @@ def test_a_partition_is_in_one_log_dir_of_a_broker_or_is_moved_to_a_second(log_d
     assert duplicate_directories(there) == [(str(log_dir / "topic-0"), str(other / "topic-0"))]
     found = StartFiles(Holder("free"))
     look_at_duplicates(there, found)
-    assert [each.reason for each in found.obstacles] == [f"the partition has the directory {other / 'topic-0'} too"]
+    assert [each.reason for each in found.obstacles] == [
+        f"a second directory of a partition, beside {other / 'topic-0'}"
+    ]
 
 
 def test_a_partition_has_any_that_are_no_more_its_own(log_dir: Path) -> None:

@@ -508,6 +508,22 @@ def test_leftovers_and_orphans_are_deleted(log_dir: Path) -> None:
     assert names(look(log_dir)[1].deletes) == [f"{1:020d}.log.deleted", f"{2:020d}.index"]
 
 
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_snapshot_above_the_log_s_end_is_deleted(closed: bool, log_dir: Path) -> None:
+    """The log's last segment was lost: of its snapshot it was said that the start deletes nothing, and that it does."""
+    last = max((log_dir / "topic-0").glob("*.log"))
+    told = log_dir / "topic-0" / f"{19:020d}.snapshot"
+    told.write_bytes(struct.pack(">hI", 1, crc32c(bytes(4))) + bytes(4))
+    if not closed:
+        unclean(log_dir, "0\n0\n")
+    assert names(look(log_dir)[1].deletes) == []
+    last.write_bytes(b"")
+    report, start = look(log_dir)
+    assert names(start.deletes) == [told.name]
+    (lost,) = (one for one in report.findings if one.kind == "log-end")
+    assert "restore the segment from another replica" in str(lost.hint)
+
+
 @pytest.mark.parametrize("spoil", [lambda data: data[:-1], lambda data: b"", lambda data: data[:-1] + b"\1"])
 def test_a_snapshot_that_no_broker_reads_is_told(spoil: Callable[[bytes], bytes], log_dir: Path) -> None:
     """A broker takes an older one, and what only this one knew is forgotten."""

@@ -130,11 +130,11 @@ def look_at_duplicates(partitions: Iterable[PartitionDirectory], look: StartFile
     """`partitions`: those of all log dirs of a broker."""
     for path, other in duplicate_directories(partitions):
         beside = parent_of(path) == parent_of(other)
-        reason = f"the partition has the directory {base_name(other) if beside else other} too"
+        reason = f"a second directory of a partition, beside {base_name(other) if beside else other}"
         brokers = "every"
         if path.endswith("-future") and not other.endswith("-future"):
             brokers = "every but 3.9 with ZooKeeper"  # 3.9.1 and 3.9.2 with it stay up, and leave both
-            reason += ": a broker starts, and puts the log dir offline when it renames this one to that"
+            reason += "; a broker starts, and puts the log dir offline when it renames this one to that"
         look.stop(catalogue.DUPLICATE_DIRECTORY, path, reason, brokers)
 
 

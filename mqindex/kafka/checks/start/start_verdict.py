@@ -250,10 +250,11 @@ def _read(segments: list[CheckedSegment], whole: Collection[int], start: int, do
 
 def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: _Recovery, *, recovered: bool) -> None:
     """A log that ends below its start offset in the checkpoint is deleted, segment by segment. `recovered`: the last of
-    them.
+    them. So are snapshots above the log's end.
 
     A start within the log was moved together with the first of the leader epochs, though that may be missing after a
-    crash. Source: Kafka 0.11.0 `LeaderEpochFileCache.clearAndFlushEarliest`, 4.1.0 `truncateFromStartAsyncFlush`.
+    crash. Source: Kafka 0.11.0 `LeaderEpochFileCache.clearAndFlushEarliest`, 4.1.0 `truncateFromStartAsyncFlush`,
+    `ProducerStateManager.truncateAndReload`.
     """
     if not segments or segments[-1].log.refusal is not None:
         return
@@ -268,8 +269,7 @@ def _check_start(one: DiagnosedPartition, segments: list[CheckedSegment], done: 
         done.deletes += logs
         done.findings.append(catalogue.LOG_START_BEYOND_END.finding(path, None, field, end, start))
         return
-    if end < known:
-        done.deletes += [path for at, path in one.partition.snapshots.items() if at > end]
+    done.deletes += [path for at, path in one.partition.snapshots.items() if at > end]
     if one.partition.clean and one.epochs and one.epochs[0][1] < start:
         expected = f"{one.epochs[0][1]} or less, by {CHECKPOINT}"
         done.findings.append(catalogue.LOG_START_BEYOND_EPOCH.finding(path, None, field, expected, start))
