@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
+from mqindex.files.places import object_storage
 from mqindex.files.places.place import Place, place_of
 from mqindex.rocketmq import IndexService
 
@@ -44,6 +50,86 @@ def test_uploads_are_signed_with_their_bytes_where_nothing_else_guards_them() ->
     assert _config({})["unsigned_payload"] == "true"
     for plain in ({"allow_http": True}, {"client_options": {"allow_http": True}}):
         assert _config(plain)["unsigned_payload"] == "false"
+
+
+@pytest.mark.parametrize("name", ["endpoint", "aws_endpoint_url", "AWS_ENDPOINT"])
+@pytest.mark.parametrize("value", ["", "localhost:9000", "http://", "minio"])
+def test_a_server_is_named_by_a_url(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Obstore panicked at the first request, with a stack of its own."""
+    said = rf"^storage_options of s3://bucket: {name}: expected a URL, as https://host:port$"
+    with pytest.raises(ValueError, match=said):
+        place_of("s3://bucket/index", {name: value})
+    monkeypatch.setenv("AWS_ENDPOINT_URL", value)
+    with pytest.raises(ValueError, match="AWS_ENDPOINT_URL: expected a URL"):
+        place_of("s3://bucket/index")
+
+
+def test_a_server_that_does_not_encrypt_is_asked_only_where_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was an "HTTP error: builder error"."""
+    endpoint = {"endpoint": "http://127.0.0.1:1"}
+    with pytest.raises(ValueError, match=r"endpoint begins with http://.* add allow_http=true$"):
+        place_of("s3://bucket/index", endpoint)
+    for allowed in ({"allow_http": True}, {"client_options": {"allow_http": True}}, {"aws_allow_http": "true"}):
+        place_of("s3://bucket/index", {**endpoint, **allowed})
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    place_of("s3://bucket/index", endpoint)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "https", "hdfs"])
+def test_a_url_holds_no_password(scheme: str) -> None:
+    """It was shown in every report."""
+    with pytest.raises(ValueError, match=rf"^{scheme}://\.\.\.@bucket/index: expected no user and password") as refused:
+        place_of(f"{scheme}://user:{SECRET}@bucket/index")
+    assert SECRET not in str(refused.value)
+
+
+def test_a_server_that_never_answered_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took three minutes; once it has answered it is waited for so long."""
+    monkeypatch.setattr(object_storage, "_FIRST", "0.3s")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        options = {"endpoint": f"http://127.0.0.1:{silent.getsockname()[1]}", "allow_http": True, "region": "x"}
+        place = place_of("s3://bucket/index", {**options, "skip_signature": True})
+        assert isinstance(place, Place)
+        started = time.monotonic()
+        with pytest.raises(TimeoutError):
+            place.stat()
+        assert time.monotonic() - started < 10
+        assert not place.storage._answered  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("answer", ["404 Not Found", "403 Forbidden", "503 Busy"])
+def test_a_server_that_has_answered_is_waited_for(answer: str) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(int(answer[:3]))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever).start()
+        options = {"endpoint": f"http://127.0.0.1:{server.server_port}", "allow_http": True, "region": "x"}
+        place = place_of("s3://bucket/index", {**options, "skip_signature": True, "retry_config": {"max_retries": 0}})
+        assert isinstance(place, Place)
+        with pytest.raises(OSError):
+            place.entries()
+        server.shutdown()
+        assert place.storage._answered  # type: ignore[attr-defined]
+        assert pickle.loads(pickle.dumps(place)).storage._answered
+        assert pickle.loads(pickle.dumps(place)).storage == place.storage
+
+
+def test_a_name_node_that_is_not_there_is_given_up_soon() -> None:
+    """It took three minutes."""
+    pytest.importorskip("hdfs_native")
+    place = place_of("hdfs://127.0.0.1:1/store")
+    assert isinstance(place, Place)
+    started = time.monotonic()
+    with pytest.raises(OSError, match="Connection refused"):
+        place.stat()
+    assert time.monotonic() - started < 20
 
 
 def _config(options: dict[str, Any]) -> dict[str, Any]:

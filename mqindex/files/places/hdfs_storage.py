@@ -10,6 +10,8 @@ from mqindex._needs import needing
 from mqindex.files.places.storage import OfClient, Stat
 
 _BLOCK = 8 << 20  # bytes
+# Of a name node with a port there is no other one: it is waited for for seconds, not for three minutes.
+_OF_ONE = {"dfs.client.failover.max.attempts": 6, "dfs.client.failover.sleep.max.millis": 1000}
 
 
 class HdfsStorage(OfClient):
@@ -18,9 +20,8 @@ class HdfsStorage(OfClient):
     def _connect(self) -> Any:
         with needing(f"{self._root} needs hdfs-native: pip install 'mqindex[remote]'", "hdfs_native"):
             native: Any = importlib.import_module("hdfs_native")
-        return native.Client(
-            self._root if self._given[1] else None, {name: str(v) for name, v in self._options.items()}
-        )
+        options = {**(_OF_ONE if ":" in self._given[1] else {}), **self._options}
+        return native.Client(self._root if self._given[1] else None, {name: str(v) for name, v in options.items()})
 
     def stat(self, path: str) -> Stat:
         """See `Storage.stat`."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from mqindex._needs import needing
 from mqindex.files.few_threads import for_each
-from mqindex.files.places.storage import OfClient, Stat
+from mqindex.files.places.storage import OfClient, Stat, is_unanswered
 
 _WEB = ("http", "https")
 _OF_CLIENT = re.compile(r"allow_\w+|(connect_)?timeout|proxy_url|user_agent|(http[12]|pool)_\w+")
@@ -20,7 +20,10 @@ _REMOVALS = 16  # at once
 _SMALL = 4 << 20
 _PART, _PARTS = 64 << 20, 4  # bytes of one request of an upload, and how many at once
 _TRIES = 3
+_FIRST = "15s"
 _BEHIND = re.compile("status code: 416|416 Range Not Satisfiable")
+_ENDPOINT = re.compile(r"(aws_)?endpoint(_url)?(_s3)?", re.IGNORECASE)
+_SERVER = re.compile(r"(https?)://[^/\s]", re.IGNORECASE)
 _CUT = re.compile("list response|response body")
 
 Result = TypeVar("Result")
@@ -28,6 +31,11 @@ Result = TypeVar("Result")
 
 class ObjectStorage(OfClient):
     """A bucket or container, or a web server, as obstore's `from_url` takes it."""
+
+    _answered = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (*super().__reduce__(), {"_answered": self._answered})
 
     @property
     def lists(self) -> bool:  # type: ignore[override]
@@ -38,19 +46,36 @@ class ObjectStorage(OfClient):
         with needing(f"{self._root} needs obstore: pip install 'mqindex[remote]'", "obstore"):
             importlib.import_module("obstore")
             stores: Any = importlib.import_module("obstore.store")
-        options = _with_client_options(self._options)
+        options = _with_client_options({**self._options, **({} if self._answered else _hasty(self._options))})
         if self._scheme in _WEB:
             return stores.HTTPStore.from_url(self._root + self._query, **options)
-        own = _of_s3(options) if self._scheme in _S3 else {}
-        return stores.from_url(self._root, **{**own, **options})
+        if self._scheme in _S3:
+            _require_endpoints(options)
+            options = {**_of_s3(options), **options}
+        return stores.from_url(self._root, **options)
+
+    def _asked(self, ask: Callable[[Any], Result]) -> Result:
+        """What the client answers. Until the server has answered for the first time it is not waited for for long."""
+        if self._answered:
+            return ask(self.client())
+        try:
+            found = ask(self.client())
+        except Exception as error:
+            if is_unanswered(error):
+                raise
+            self._answered, self._client = True, None
+            if isinstance(error, _exceptions().GenericError):  # it is too busy, for now
+                return ask(self.client())
+            raise
+        self._answered, self._client = True, None
+        return found
 
     def stat(self, path: str) -> Stat:
         """See `Storage.stat`. What ends as directories do, or has something below it, is one."""
-        client = self.client()
         try:
             if not path:
                 raise FileNotFoundError
-            return _stat(client.head(path))
+            return _stat(self._asked(lambda client: client.head(path)))
         except FileNotFoundError:
             if self._scheme in _WEB or not self._has(path):
                 raise
@@ -58,11 +83,12 @@ class ObjectStorage(OfClient):
 
     def _has(self, path: str) -> bool:
         below = f"{path}/" if path else None
-        return _again(lambda: any(map(len, self.client().list(below, chunk_size=1))))
+        return _again(lambda: self._asked(lambda client: any(map(len, client.list(below, chunk_size=1)))))
 
     def entries(self, path: str) -> dict[str, Stat]:
         """See `Storage.entries`."""
-        found = _again(lambda: self.client().list_with_delimiter(f"{path}/" if path else None))
+        below = f"{path}/" if path else None
+        found = _again(lambda: self._asked(lambda client: client.list_with_delimiter(below)))
         own = {one["path"].rpartition("/")[2]: _stat(one) for one in found["objects"] if one["path"] != path}
         own |= {one.rpartition("/")[2]: Stat(-1, directory=True) for one in found["common_prefixes"]}
         if not own and path:
@@ -157,11 +183,44 @@ def _exceptions() -> Any:
 
 def _with_client_options(options: dict[str, Any]) -> dict[str, Any]:
     """The options, those of its client apart: obstore panics where it meets them among the others."""
-    client = {name: value for name, value in options.items() if _OF_CLIENT.fullmatch(name)}
+    client = {_name(name): value for name, value in options.items() if _OF_CLIENT.fullmatch(_name(name))}
     if not client:
         return options
-    rest = {name: value for name, value in options.items() if name not in client}
+    rest = {name: value for name, value in options.items() if _name(name) not in client}
     return {**rest, "client_options": {**client, **rest.get("client_options", {})}}
+
+
+def _hasty(options: dict[str, Any]) -> dict[str, Any]:
+    """A server whose name is wrong, or that a firewall hides, is told soon; what is given stays."""
+    own = {"retry_config": {"max_retries": 1}, "timeout": _FIRST}
+    return {name: value for name, value in own.items() if name not in _names(options)}
+
+
+def _require_endpoints(options: dict[str, Any]) -> None:
+    """`ValueError` for the address of a server that is no URL, for which obstore panics, or that it would not ask."""
+    around = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    named = {**around, **options, **options.get("config", {})}
+    for name, value in named.items():
+        if not _ENDPOINT.fullmatch(name) or not isinstance(value, str):
+            continue
+        found = _SERVER.match(value)
+        if found is None:
+            raise ValueError(f"{name}: expected a URL, as https://host:port")
+        if found[1] == "http" and not _allows_http(options):
+            raise ValueError(f"{name} begins with http://, which is not encrypted: if it shall, add allow_http=true")
+
+
+def _allows_http(options: dict[str, Any]) -> bool:
+    return "allow_http" in _names(options) or "AWS_ALLOW_HTTP" in os.environ
+
+
+def _names(options: dict[str, Any]) -> set[str]:
+    given = (*options, *options.get("config", {}), *options.get("client_options", {}))
+    return set(map(_name, given))
+
+
+def _name(option: str) -> str:
+    return option.lower().removeprefix("aws_")
 
 
 def _of_s3(options: dict[str, Any]) -> dict[str, Any]:
@@ -170,10 +229,8 @@ def _of_s3(options: dict[str, Any]) -> dict[str, Any]:
     Not every server has a request that removes many. A signature that covers the bytes makes an upload three times as
     slow; where the connection is encrypted nothing can change them.
     """
-    inner = {**options.get("config", {}), **options.get("client_options", {})}
-    given = {name.lower().removeprefix("aws_") for name in (*options, *inner)}
-    plain = "allow_http" in given or "AWS_ALLOW_HTTP" in os.environ
-    own = {"disable_bulk_delete": True, "unsigned_payload": not plain}
+    given = _names(options)
+    own = {"disable_bulk_delete": True, "unsigned_payload": not _allows_http(options)}
     return {name: value for name, value in own.items() if name not in given}
 
 

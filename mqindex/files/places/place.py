@@ -209,6 +209,9 @@ def place_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | 
         return text
     scheme, authority, path, query = found.group(1).lower(), found[2], found[3], found[4] or ""
     kind = STORAGES.get(scheme)
+    if ":" in authority.rpartition("@")[0]:
+        said = f"{scheme}://...@{authority.rpartition('@')[2]}{path}: expected no user and password in a URL"
+        raise ValueError(f"{said}; what gives access is among storage_options")
     if kind is None:
         known = ", ".join(sorted(STORAGES))
         raise ValueError(f"{scheme}://{authority}{path}: expected a URL of {known}, got {scheme}://")

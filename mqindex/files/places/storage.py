@@ -29,10 +29,13 @@ _NUMBERS = {
     "404": errno.ENOENT,
 }
 _ANSWERED = re.compile(r"status code: ((\d+)[^:\n]*)")  # of a list, whose errors all have one class
+_WHO = "; are key and secret right, and may they list and read there?"
 _NO_BUCKET = "no such bucket or container"
 _SECRET = re.compile(r"(?<=://)([^\s?]+\?)[^\s\"')]+")  # a query of a URL may be its signature
 _REQUEST = re.compile(r"^.*Error performing .*? in \S+ .*?- +")  # which it was, and how often it was tried
 
+_UNREACHED = "error sending request"
+_OS_ERROR = re.compile(r" \(os error \d+\)")
 _SERVER = "endpoint"  # a part of the names of options and variables
 _VALUE = re.compile(r"""(?<= )"[^"]*"(?= )""")  # of an option
 
@@ -202,7 +205,13 @@ def errors_of(url: str) -> Iterator[None]:
         own = error.errno if isinstance(error, OSError) else None
         number = own if own is not None and own > 0 else _number(error)  # a library has numbers of its own below 0
         said = os.strerror(number) if number != errno.EIO else _words(error)
+        said += _WHO if number == errno.EACCES else ""
         raise OSError(number, _NO_BUCKET if _is_of_no_bucket(error) else said, url) from None
+
+
+def is_unanswered(error: Exception) -> bool:
+    """Whether a server cannot be reached, or said nothing for a long time."""
+    return _UNREACHED in str(error) or (_ANSWERED.search(str(error)) is None and "TimedOut" in str(error))
 
 
 def _number(error: Exception) -> int:
@@ -227,6 +236,6 @@ def _words(error: Exception) -> str:
     said = _SECRET.sub(r"\1...", str(error).strip()).partition("\n")[0].partition(": <")[0]
     if "list response" in said:
         return "the server's list of files came cut or damaged"
-    if "error sending request" in said:
+    if _UNREACHED in said:
         return "the server cannot be reached; is its name right, and the endpoint among storage_options?"
-    return _REQUEST.sub("", said) or type(error).__name__
+    return _OS_ERROR.sub("", _REQUEST.sub("", said)) or type(error).__name__

@@ -20,6 +20,7 @@ from tests.support.golden_kafka import PartitionCase
 from tests.support.tree import index_paths
 
 LOCK = re.compile("^ +lock +.*$", re.MULTILINE)
+WHO = "are key and secret right, and may they list and read there?"
 Run = Callable[..., Done]
 
 
@@ -111,12 +112,16 @@ def test_what_cannot_be_reached_is_one_sentence(run: Run, s3: Server, tmp_path: 
     url, out = s3.upload(case("basic-493").unpack(tmp_path), "shell/forbidden"), tmp_path / "out"
     more = [] if command in ("info", "verify") else ["--out", out]
     done: Any = run(command, url, *more, secret="MARKED-SECRET")
-    assert (done.status, done.out, done.err) == (2, "", f"mqindex: {url}: Permission denied\n")
+    assert (done.status, done.out, done.err) == (2, "", f"mqindex: {url}: Permission denied; {WHO}\n")
     url = "s3://no-such-bucket/store"
     nowhere = ["--storage-option", "endpoint=" + s3.options["endpoint"]]
     given = ["--storage-option", f"access_key_id={IDENTITY}", "--storage-option", "allow_http=true"]
     done = run(command, url, *more, *nowhere, *given)
     assert (done.status, done.out, done.err) == (2, "", f"mqindex: {url}: no such bucket or container\n")
+    region = ["--storage-option", "region=us-east-1"]
+    done = run(command, url, *more, *nowhere, *region, *given[:2])
+    assert (done.status, done.out) == (2, "")
+    assert "endpoint begins with http://, which is not encrypted: if it shall, add allow_http=true\n" in done.err
     done = run(command, url, *more, "--storage-option", "endpoint=http://127.0.0.1:1", *given)
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith(f"mqindex: {url}: the server cannot be reached; ")
