@@ -1,6 +1,6 @@
 """Damage of the newest log file with whole messages behind it: a start gives these up, a repair only when asked.
 
-Brokers 5.1.4, 5.3.3 and 5.5.1 cut this log at the bad record, after a clean stop and after a kill.
+Brokers 4.9.3, 5.1.4, 5.3.3 and 5.5.1 cut this log at the bad record, after a clean stop and after a kill.
 """
 
 from __future__ import annotations

@@ -1,18 +1,22 @@
-"""Queues of which a broker cuts the end when it starts: behind a hole in the log, and with blanks that are last."""
+"""Queues of which a broker cuts the end when it starts: behind a hole in the log, behind damage of its newest file with
+whole messages after it, and with blanks that are last.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mqindex.rocketmq import ConsumeQueue, repair
+from mqindex.rocketmq import ConsumeQueue, repair, verify
 from mqindex.rocketmq.queue.queue_units import BLANK
 from tests.peer.thresholds.ask import answer
 from tests.peer.thresholds.questions import Question
 from tests.support.nightly import some
+from tests.support.rocketmq_damage import DAMAGE
 
 CONFIG = {"mappedFileSizeConsumeQueue": 1000, "maxHashSlotNum": 100, "maxIndexNum": 400}
 UNIT = len(BLANK)
@@ -54,6 +58,33 @@ def next_message(release: str, home: Path, harm: Callable[[Path], None], *, repa
     found = re.fullmatch(r"load true, put PUT_OK offset (\d+), queue AaTopic 0 \d+ (\d+)", said)
     assert found, said
     return int(found[1]), int(found[2])
+
+
+DAMAGES = ("log: newest body", "log: newest body, killed")
+
+
+@pytest.mark.parametrize(
+    ("release", "damage"),
+    some(itertools.product(["4.9.3", "5.1.4", "5.3.3", "5.5.1"], DAMAGES), lambda *each: each == ("5.5.1", DAMAGES[0])),
+)
+def test_whole_messages_behind_damage_of_the_newest_file_are_given_up(
+    release: str, damage: str, tmp_path: Path, say_proven: Callable[[str], None]
+) -> None:
+    """`log-cut-at-next-start`: the log ends at the bad record, and each queue before the first message behind it."""
+    expected = ["load true", "log 0 85624"]
+
+    def harmed(store: Path) -> None:
+        DAMAGE[damage](store)
+        (told,) = (one for one in verify(store, broker_version=release).findings if one.kind == "log-cut-at-next-start")
+        assert (told.got, "deletes 190 messages" in str(told.hint)) == ("a bad one at phy offset 85624", True)
+        for queue in sorted(store.glob("consumequeue/*/0")):
+            with ConsumeQueue.open(queue) as opened:
+                phy_offsets = opened.units()["phy_offset"]
+            expected.append(f"queue {queue.parent.name} 0 0 {(phy_offsets < 85624).sum()}")
+
+    question = Question("", "", (release,), ("stop",), "load |log |queue ", harmed)
+    assert answer(question, release, tmp_path).split(", ") == expected
+    say_proven(f"RocketMQ {release}: {damage}: its log and queues end where verify says")
 
 
 @pytest.mark.parametrize("release", some(["4.9.3", "5.5.1"], lambda release: release == "5.5.1"))
