@@ -58,6 +58,11 @@ def a_file_that_is_none(queue: str) -> Callable[[Path], object]:
     return harm
 
 
+def stranger_in_the_timer_log(store: Path) -> None:
+    (store / "timerlog").mkdir(exist_ok=True)
+    (store / "timerlog" / "copy").write_bytes(bytes(3))
+
+
 HARMS: dict[str, list[Callable[[Path], object]]] = {
     "nothing": [],
     "lost+found": [lambda store: (store / "commitlog" / "lost+found").mkdir()],
@@ -69,6 +74,7 @@ HARMS: dict[str, list[Callable[[Path], object]]] = {
     "a directory in place of the lock": [lock_directory],
     "a strange file in a queue called 07": [a_file_that_is_none("07")],
     "a strange file in a queue called -1": [a_file_that_is_none("-1")],
+    "a strange file in the timer log": [stranger_in_the_timer_log],
 }
 
 

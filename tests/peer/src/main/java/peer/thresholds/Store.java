@@ -121,7 +121,7 @@ final class Store {
         Asked.answer("put " + status + (put == null ? "" : " offset " + put.getLogicsOffset()));
     }
 
-    /** Where in the queue of timed messages the timer goes on by its checkpoint. */
+    /** Whether the timer loads its files, and where in the queue of timed messages it goes on by its checkpoint. */
     private void timer() throws Exception {
         Watcher.awaitDispatch(store);
         String directory = config.getStorePathRootDir() + "/config/";
@@ -129,7 +129,7 @@ final class Store {
         Object metrics = ofTimer("TimerMetrics").getConstructor(String.class).newInstance(directory + "timermetrics");
         Class<?> type = ofTimer("TimerMessageStore");
         Object timer = type.getConstructors()[0].newInstance(store, config, checkpoint, metrics, null);
-        type.getMethod("load").invoke(timer);
+        Asked.answer("timers load " + type.getMethod("load").invoke(timer));
         Asked.answer("timer at " + type.getMethod("getQueueOffset").invoke(timer));
     }
 
