@@ -502,6 +502,15 @@ def test_a_segment_that_is_missing_is_a_gap_unless_the_log_is_compacted(
     assert found == ([] if severity is None else [(severity, str(first), expected, int(third.stem))])
 
 
+def test_what_is_to_take_a_partition_s_place_may_have_been_compacted_in_the_other_log_dir(log_dir: Path) -> None:
+    """It copies what is left there, and the checkpoint of its own log dir knows of no compaction."""
+    (log_dir / "cleaner-offset-checkpoint").write_text("0\n0\n")
+    for path in (log_dir / "topic-0").glob(f"{13:020d}.*"):
+        path.unlink()
+    (log_dir / "topic-0").rename(log_dir / f"topic-0.{32 * '1'}-future")
+    assert [(one.kind, one.severity) for one in look(log_dir)[0].findings] == [("segment-gap", "info")]
+
+
 def test_leftovers_and_orphans_are_deleted(log_dir: Path) -> None:
     (log_dir / "topic-0" / f"{1:020d}.log.deleted").touch()
     (log_dir / "topic-0" / f"{2:020d}.index").touch()

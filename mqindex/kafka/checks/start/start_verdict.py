@@ -65,7 +65,9 @@ def verdict(engine: Engine, diagnosis: Diagnosis) -> tuple[Start, list[Finding]]
         _load(one, look.points.get(name, 0), done)
         done.findings += _lost(one, name, look)
         cleaned = None if look.cleaned is None else look.cleaned.get(name, 0)
-        own = cleaned == 0 and not name.endswith("-future")  # which gets what was compacted under another name
+        named = partition_name(one.partition.path)
+        copies = named is not None and named.state == "future"  # what was compacted in another log dir
+        own = cleaned == 0 and not copies
         done.findings += gaps(one.segments, one.partition.log_start, cleaned, own=own)
     certain, possible = (*look.obstacles, *done.obstacles), (*look.possible, *done.possible)
     start = Start(
