@@ -160,10 +160,12 @@ def _records_of_log_dir(path: str, targets: Targets) -> Iterator[Answer]:
     """Of each partition in use."""
     from mqindex.kafka import PartitionLog
     from mqindex.kafka.directories.log_dir import list_partitions
+    from mqindex.kafka.directories.offset_checkpoint import log_start_offsets
 
+    starts = log_start_offsets(path)
     for one in list_partitions(path):
         if one.state is None:
-            for answer in _records_of(PartitionLog._of(one.path), targets):
+            for answer in _records_of(PartitionLog._of(one.path, starts), targets):
                 moment, offset = answer["found_timestamp"], answer["found_offset"]
                 yield {
                     "timestamp": answer["timestamp"], "found_offset": offset, "found_timestamp": moment,

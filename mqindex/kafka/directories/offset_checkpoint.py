@@ -104,14 +104,15 @@ def log_start_offset(directory: str) -> int:
     return log_start_offsets(parent_of(directory)).get(entry_name(directory), 0)
 
 
-def start_before(directory: str, oldest: int) -> int | None:
+def start_before(directory: str, oldest: int, starts: Offsets | None = None) -> int | None:
     """Where one partition's log starts by the checkpoint, where that is before its `oldest` segment; None: it is not.
 
-    The segments between went to tiered storage, or were deleted after the checkpoint was written: a broker notes a
-    start before its segments for a topic of tiered storage only. Source: Kafka 4.1.0
-    `LogManager.checkpointLogStartOffsetsInDir`.
+    `starts`: what `log_start_offsets` says of its log dir; None: read it. The segments between went to tiered storage,
+    or were deleted after the checkpoint was written: a broker notes a start before its segments for a topic of tiered
+    storage only. Source: Kafka 4.1.0 `LogManager.checkpointLogStartOffsetsInDir`.
     """
-    start = log_start_offsets(parent_of(directory)).get(entry_name(directory))
+    known = log_start_offsets(parent_of(directory)) if starts is None else starts
+    start = known.get(entry_name(directory))
     return start if start is not None and start < oldest else None
 
 

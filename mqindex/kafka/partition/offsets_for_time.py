@@ -13,9 +13,10 @@ from mqindex.columns.columns import Columns, StringColumn
 from mqindex.columns.limits import several_names
 from mqindex.columns.numbers import Time
 from mqindex.errors import BadMagicError
-from mqindex.files.paths import absolute
+from mqindex.files.paths import absolute, parent_of
 from mqindex.files.places.place import given_path
 from mqindex.kafka.directories.log_dir import partitions_of
+from mqindex.kafka.directories.offset_checkpoint import log_start_offsets
 from mqindex.kafka.partition.partition_log import PartitionLog
 
 
@@ -61,10 +62,11 @@ def offsets_for_time(
     home = absolute(given_path("directory", directory, storage_options))
     if not (partitions := partitions_of(home)):
         raise BadMagicError("no partition is in it", path=home, expected="a log dir, or a partition's directory")
+    starts = log_start_offsets(parent_of(partitions[0].path))
     names, numbers, offsets, times = [], [], [], []
     for one in partitions:
         if one.state is None and (asked is None or one.topic in asked):
-            with PartitionLog._of(one.path) as log:
+            with PartitionLog._of(one.path, starts) as log:
                 found = log.offset_for_timestamp(moment)
                 offsets.append(log.log_end_offset if found is None else found.offset)
             names.append(one.topic.encode())

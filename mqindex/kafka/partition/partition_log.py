@@ -7,7 +7,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -18,10 +18,10 @@ from mqindex.columns.columns import Columns
 from mqindex.columns.distinct import distinct
 from mqindex.columns.numbers import Time, Times, times
 from mqindex.files.closable import Closable
-from mqindex.files.paths import absolute
+from mqindex.files.paths import absolute, parent_of
 from mqindex.files.places.place import given_path
 from mqindex.kafka.directories.log_dir import require_partition
-from mqindex.kafka.directories.offset_checkpoint import log_start_offset, start_before
+from mqindex.kafka.directories.offset_checkpoint import Offsets, entry_name, log_start_offsets, start_before
 from mqindex.kafka.directories.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.index.transaction_index import AbortedTxn
@@ -102,15 +102,17 @@ class PartitionLog(Closable):
     _thing = "partition"
     _path_attribute = "directory"
 
-    def __init__(self, files: PartitionFiles, segments: tuple[LogSegment, ...], opened: ExitStack) -> None:
+    def __init__(
+        self, files: PartitionFiles, segments: tuple[LogSegment, ...], opened: ExitStack, starts: Offsets
+    ) -> None:
         self.directory = files.directory
         self.segments = segments
         self._opened = opened
         self._served = tuple(ServedSegment(segment, last=segment is segments[-1]) for segment in segments)
         self._bases = [segment.base_offset for segment in segments]
         oldest = self._bases[0] if segments else 0
-        self.log_start_offset = max(log_start_offset(self.directory), oldest)
-        self._start_before = start_before(self.directory, oldest)
+        self.log_start_offset = max(starts.get(entry_name(self.directory), 0), oldest)
+        self._start_before = start_before(self.directory, oldest, starts)
         self._aborted = AbortedTransactions(self._served, files.snapshots, self.log_start_offset)
 
     @classmethod
@@ -135,15 +137,19 @@ class PartitionLog(Closable):
         return cls._of(where)
 
     @classmethod
-    def _of(cls, directory: str) -> PartitionLog:
-        """`open` of a directory that is surely a partition's, also where all that is in it is strange."""
-        return while_files_go(directory, cls._of_files)
+    def _of(cls, directory: str, starts: Offsets | None = None) -> PartitionLog:
+        """`open` of a directory that is surely a partition's, also where all that is in it is strange.
+
+        `starts`: what `log_start_offsets` says of its log dir, for who opens many; None: read it.
+        """
+        known = log_start_offsets(parent_of(directory)) if starts is None else starts
+        return while_files_go(directory, partial(cls._of_files, starts=known))
 
     @classmethod
-    def _of_files(cls, files: PartitionFiles) -> PartitionLog:
+    def _of_files(cls, files: PartitionFiles, starts: Offsets) -> PartitionLog:
         with ExitStack() as opened:
             segments = tuple(opened.enter_context(LogSegment._of_files(segment)) for segment in files.segments)
-            return cls(files, segments, opened.pop_all())
+            return cls(files, segments, opened.pop_all(), starts)
 
     @property
     def damage(self) -> tuple[BatchFault, ...]:
@@ -228,6 +234,11 @@ class PartitionLog(Closable):
         self._require_open()
         asked = times("ms", ms)
         found_times, offsets = np.full((2, len(asked)), -1, np.int64)
+        if len(asked) == 1:  # as of each of many partitions: not all segments are asked for what they have
+            one = self.offset_for_timestamp(int(asked[0]))
+            if one is not None:
+                found_times[0], offsets[0] = one
+            return found_times, offsets
         special = (asked >= LATEST_TIERED) & (asked <= LATEST)
         for which in distinct(asked[special]).tolist():
             found = self._special(which)

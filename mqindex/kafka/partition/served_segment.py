@@ -14,7 +14,6 @@ from mqindex._native.kafka_log import Resync
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import CorruptIndexError, MQIndexError, TruncatedFileError
 from mqindex.kafka.index.abstract_index import AbstractIndex
-from mqindex.kafka.index.index_entries import entries_before_zeros
 from mqindex.kafka.index.offset_index import OffsetPosition
 from mqindex.kafka.index.time_index import TimestampOffset
 from mqindex.kafka.layout import IndexKind
@@ -84,7 +83,7 @@ class ServedSegment(SegmentSearch):
                 transactions.sanity_check()
             except CorruptIndexError:
                 return True
-        return self._last and (_has_zeros(index) or _has_zeros(self.segment.time_index) or self._is_torn(index))
+        return self._last and (any(map(self._has_zeros, (IndexKind.OFFSET, IndexKind.TIME))) or self._is_torn(index))
 
     @cached_property
     def recovered(self) -> Recovered | None:
@@ -181,6 +180,9 @@ class ServedSegment(SegmentSearch):
         """The log's own."""
         return self.segment._left_out(resync, log, at, fault, last)
 
+    def _has_zeros(self, kind: IndexKind) -> bool:
+        return bool(self.segment.indexes.ask(kind, _ends_in_zeros))
+
     def _is_torn(self, index: AbstractIndex) -> bool:
         """Whether the log does not go on from the index's last entry, batch after batch, to its very end."""
         position = index.entry(len(index) - 1).position if len(index) else 0
@@ -204,10 +206,6 @@ class ServedSegment(SegmentSearch):
         return found
 
 
-def _has_zeros(index: AbstractIndex | None) -> bool:
-    if index is None:
-        return False
-    try:
-        return entries_before_zeros(index.path, index.kind) < len(index)
-    except FileNotFoundError:  # deleted meanwhile: a recovery from the log is right in any case
-        return True
+def _ends_in_zeros(index: AbstractIndex) -> bool:
+    zeros = (0, index.base_offset) if index.kind is IndexKind.TIME else (index.base_offset, 0)
+    return len(index) > 0 and index.entry(len(index) - 1) == zeros
