@@ -99,7 +99,8 @@ def test_info_says_which_file_does_not_answer(shell: Shell, memory: Ways, log_di
     url = f"{memory.upload(log_dir)}/topic-0/{10:020d}"
     memory.forbidden = ".timeindex"
     done = shell("info", f"{url}.log")
-    assert (done.status, done.err) == (2, f"mqindex: {url}.timeindex: Permission denied\n")
+    refused = "Permission denied; are key and secret right, and may they list and read there?"
+    assert (done.status, done.err) == (2, f"mqindex: {url}.timeindex: {refused}\n")
 
 
 @every_case
