@@ -108,6 +108,16 @@ class Workshop:
         return root
 
     @cached_property
+    def optimized_few(self) -> str:
+        """A root with 20 optimized index files."""
+        from bench.contenders.cold import fill, optimize_in_place
+
+        root = self.path("few")
+        fill(root, self.keys, self.scale.hash_slot_num, self.scale.index_num, files=20)
+        optimize_in_place(root, self.scale.hash_slot_num, self.scale.index_num)
+        return root
+
+    @cached_property
     def one_optimized(self) -> str:
         """The index file that holds all keys, optimized elsewhere."""
         from mqindex.rocketmq import optimize

@@ -23,12 +23,12 @@ _UNTIL_WARM = 5  # calls after which it is known that the files are in memory
 _PASSES = 5
 
 
-def fill(root: str, keys: str, slots: int, entries: int) -> None:
+def fill(root: str, keys: str, slots: int, entries: int, files: int = FILES) -> None:
     """Full index files; the keys of file i are of topic Ti."""
     wanted = arrow_keys(keys)
     offsets, times = phy_offsets(len(wanted)), store_timestamps(len(wanted))
     os.makedirs(os.path.join(root, "index"))
-    for i in range(FILES):
+    for i in range(files):
         path = os.path.join(root, "index", f"202401010000{i:05d}")
         with IndexFile.create(path, hash_slot_num=slots, index_num=entries) as index:
             index.put_keys(wanted, offsets + i * 10**12, times, topic=f"T{i}")
