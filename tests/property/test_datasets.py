@@ -15,13 +15,14 @@ import pytest
 import mqindex
 from tests.support.golden import STORE_CASES, case
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
+from tests.support.nightly import NIGHTLY
 from tests.support.random_filters import Filter, random_filter
 
 duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
 pc = pytest.importorskip("pyarrow.compute")
 
-FILTERS = 8  # of each table
+FILTERS = 64 if NIGHTLY else 8  # of each table
 
 Ask = Callable[[Any, Filter, list[str]], Any]
 
@@ -71,25 +72,25 @@ def damage_is_told() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", STORE_CASES)
-def test_a_stores_tables(name: str, tmp_path: Path) -> None:
+def test_a_stores_tables(name: str, tmp_path: Path, rng: random.Random) -> None:
     store = case(name).unpack(tmp_path)
     hash_slot_num, index_num = case(name).geometry
     given: dict[str, Any] = {"index_entries": {"hash_slot_num": hash_slot_num, "index_num": index_num}}
     given["messages"] = {"cache": tmp_path / "zones"}
     for table in mqindex.tables(store):
-        compare(mqindex.dataset(store, table, **given.get(table, {})), f"{name} {table}")
+        compare(mqindex.dataset(store, table, **given.get(table, {})), rng)
 
 
 @pytest.mark.parametrize("name", PARTITION_CASES)
-def test_a_partitions_tables(name: str, tmp_path: Path) -> None:
+def test_a_partitions_tables(name: str, tmp_path: Path, rng: random.Random) -> None:
     partition = PartitionCase(name).closed(tmp_path)
     for table in mqindex.tables(partition):
         given = {"cache": tmp_path / "zones"} if table == "records" else {}
-        compare(mqindex.dataset(partition, table, **given), f"{name} {table}")
+        compare(mqindex.dataset(partition, table, **given), rng)
 
 
 @pytest.mark.parametrize("broker", ["rocketmq", "kafka"])
-def test_lost_indexes_and_damaged_zone_maps_change_no_answer(broker: str, tmp_path: Path) -> None:
+def test_lost_indexes_and_damaged_zone_maps_change_no_answer(broker: str, tmp_path: Path, rng: random.Random) -> None:
     zones = tmp_path / "zones"
     if broker == "rocketmq":
         home = case("clock-back-493").unpack(tmp_path)
@@ -110,16 +111,15 @@ def test_lost_indexes_and_damaged_zone_maps_change_no_answer(broker: str, tmp_pa
         data = path.read_bytes()
         path.write_bytes(data[: len(data) // 2] + bytes(len(data) - len(data) // 2))
     asked = mqindex.dataset(home, cache=zones)
-    compare(asked, broker)
+    compare(asked, rng)
     assert asked.to_table().equals(whole)
 
 
-def compare(table: Any, seed: str) -> None:
+def compare(table: Any, source: random.Random) -> None:
     from mqindex.tables.arrow_filter import tree_of
     from mqindex.tables.bounds import hints_of
 
     rows = table.to_table().to_pylist()
-    source = random.Random(seed)
     for _ in range(FILTERS if rows else 0):
         asked = random_filter(source, table.schema, rows)
         columns = source.sample(table.schema.names, source.randint(1, 4))
