@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.contenders.result import Result, repeat
 from mqindex.engines import Engine, LocalEngine
@@ -20,7 +20,10 @@ from mqindex.files.places.remote_file import AT_ONCE, REQUEST
 from mqindex.report import RebuildReport
 from mqindex.rocketmq import rebuild as rebuild_store
 
-__all__ = ["counted", "rebuild", "spark", "task"]
+if TYPE_CHECKING:
+    from tests.peer.places.servers import Server
+
+__all__ = ["counted", "hdfs", "rebuild", "spark", "task"]
 
 
 def rebuild(*, store: str, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
@@ -35,6 +38,24 @@ def spark(*, store: str, slots: int, entries: int, scratch: str, **spec: Any) ->
 
     with session(scratch) as running:
         return _run(store, slots, entries, scratch, spec, SparkEngine(running), bare=False)
+
+
+def hdfs(*, store: str, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
+    """By a standalone Spark of two workers from an HDFS to it; `local`: the same workers on files that all of them see.
+
+    The machine's processors are theirs and the HDFS's.
+    """
+    from bench.contenders.spark_jobs import session
+    from mqindex.spark import SparkEngine
+    from tests.peer.places.servers import Hdfs
+    from tests.support.spark_cluster import spark_environment, standalone
+
+    os.environ.update(spark_environment())
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-Xshare:auto")
+    home = Path(scratch) / "cluster"
+    home.mkdir()
+    with standalone(home, "2g", lambda _: []) as (master, _), session(scratch, master=master) as running:
+        return _run(store, slots, entries, scratch, spec, SparkEngine(running), bare=False, kind=Hdfs)
 
 
 def counted(*, store: str, slots: int, entries: int, scratch: str) -> Result:
@@ -63,10 +84,18 @@ def task(*, store: str, slots: int, entries: int, scratch: str) -> Result:
 
 
 def _run(
-    store: str, slots: int, entries: int, scratch: str, spec: dict[str, Any], engine: Engine, *, bare: bool
+    store: str,
+    slots: int,
+    entries: int,
+    scratch: str,
+    spec: dict[str, Any],
+    engine: Engine,
+    *,
+    bare: bool,
+    kind: type[Server] | None = None,
 ) -> Result:
     result, given = Result(), _given(slots, entries, engine)
-    with served(scratch, store) as (url, options):
+    with served(scratch, store, kind=kind) as (url, options):
         log = _log(url, options)
         log_bytes = sum(place.stat().size for place in log)
         for number, keep in enumerate(repeat(**spec)):
@@ -106,16 +135,19 @@ def _read(log: list[Place]) -> None:
 
 
 @contextmanager
-def served(scratch: str, store: str, below: list[str] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """An S3 server whose bucket has these files of the store; None: its log."""
+def served(
+    scratch: str, store: str, below: list[str] | None = None, *, kind: type[Server] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A server, of S3 unless another kind is asked for, that has these files of the store; None: its log."""
     if below is None:
         below = [f"commitlog/{name}" for name in sorted(os.listdir(os.path.join(store, "commitlog")))]
     from tests.peer.places.servers import S3
 
-    home = Path(scratch) / "s3"
+    home = Path(scratch) / "server"
     home.mkdir()
-    server = S3(home)
-    server.options["unsigned_payload"] = True
+    server = (kind or S3)(home)
+    if isinstance(server, S3):
+        server.options["unsigned_payload"] = True
     try:
         for name in below:
             place = place_at(f"{server.url}/store/{name}", server.options)

@@ -29,13 +29,13 @@ MESSAGE_MAGIC = 0xDAA320A7
 PARTITIONS = 8
 
 
-def session(scratch: str, memory_gib: int = 2) -> SparkSession:
+def session(scratch: str, memory_gib: int = 2, master: str = "local[2]") -> SparkSession:
     """The session that the shell makes, on two cores, with its scratch in the work directory."""
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         f"--driver-memory {memory_gib}g --conf spark.local.dir={scratch} "
         f"--conf spark.sql.warehouse.dir={scratch}/warehouse pyspark-shell"
     )
-    spark: SparkSession = get_or_create("local[2]")
+    spark: SparkSession = get_or_create(master)
     return spark
 
 
