@@ -121,6 +121,25 @@ def test_a_server_that_has_answered_is_waited_for(answer: str) -> None:
         assert pickle.loads(pickle.dumps(place)).storage == place.storage
 
 
+def test_the_first_client_has_the_environments_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request of a Spark worker was an "HTTP error: builder error"."""
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    monkeypatch.setenv("AWS_USER_AGENT", "mine")
+    monkeypatch.setenv("AWS_PROXY", "no option")
+    assert _client_options({}) == {"allow_http": "true", "user_agent": "mine", "timeout": object_storage._FIRST}
+    assert _client_options({"timeout": "3s"}) == {"allow_http": "true", "user_agent": "mine", "timeout": "3s"}
+    given = {"allow_http": "false"}
+    assert _client_options({"client_options": given}) == {**given, "timeout": object_storage._FIRST}
+
+
+def test_a_worker_takes_along_that_a_server_has_answered() -> None:
+    place = place_of("s3://bucket/index", {"skip_signature": True})
+    assert isinstance(place, Place)
+    place.storage._answered = True  # type: ignore[attr-defined]
+    client = pickle.loads(pickle.dumps(place)).storage.client()
+    assert (client.client_options, client.retry_config) == (None, None)
+
+
 def test_a_name_node_that_is_not_there_is_given_up_soon() -> None:
     """It took three minutes."""
     pytest.importorskip("hdfs_native")
@@ -130,6 +149,12 @@ def test_a_name_node_that_is_not_there_is_given_up_soon() -> None:
     with pytest.raises(OSError, match="Connection refused"):
         place.stat()
     assert time.monotonic() - started < 20
+
+
+def _client_options(options: dict[str, Any]) -> dict[str, Any]:
+    place = place_of("s3://bucket/index", options)
+    assert isinstance(place, Place)
+    return dict(place.storage.client().client_options)  # type: ignore[attr-defined]
 
 
 def _config(options: dict[str, Any]) -> dict[str, Any]:

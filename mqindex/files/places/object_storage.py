@@ -22,6 +22,7 @@ _PART, _PARTS = 64 << 20, 4  # bytes of one request of an upload, and how many a
 _TRIES = 3
 _FIRST = "15s"
 _BEHIND = re.compile("status code: 416|416 Range Not Satisfiable")
+_VARIABLE = re.compile("(?:AWS|AZURE|GOOGLE)_(.+)")
 _ENDPOINT = re.compile(r"(aws_)?endpoint(_url)?(_s3)?", re.IGNORECASE)
 _SERVER = re.compile(r"(https?)://[^/\s]", re.IGNORECASE)
 _CUT = re.compile("list response|response body")
@@ -35,7 +36,10 @@ class ObjectStorage(OfClient):
     _answered = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (*super().__reduce__(), {"_answered": self._answered})
+        return (*super().__reduce__(), self._answered)
+
+    def __setstate__(self, answered: bool) -> None:
+        self._answered, self._client = answered, None  # what was made without knowing is not kept
 
     @property
     def lists(self) -> bool:  # type: ignore[override]
@@ -182,12 +186,22 @@ def _exceptions() -> Any:
 
 
 def _with_client_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options, those of its client apart: obstore panics where it meets them among the others."""
+    """The options, those of its client apart: obstore panics where it meets them among the others.
+
+    Where there are some it takes none from the environment, so these are added.
+    """
     client = {_name(name): value for name, value in options.items() if _OF_CLIENT.fullmatch(_name(name))}
     if not client:
         return options
     rest = {name: value for name, value in options.items() if _name(name) not in client}
-    return {**rest, "client_options": {**client, **rest.get("client_options", {})}}
+    around = {} if "client_options" in options else _of_environment()
+    return {**rest, "client_options": {**around, **client, **rest.get("client_options", {})}}
+
+
+def _of_environment() -> dict[str, Any]:
+    """The options of a client that a provider's variables give, such as AWS_ALLOW_HTTP."""
+    named = {found[1].lower(): value for name, value in os.environ.items() if (found := _VARIABLE.fullmatch(name))}
+    return {name: value for name, value in named.items() if _OF_CLIENT.fullmatch(name)}
 
 
 def _hasty(options: dict[str, Any]) -> dict[str, Any]:
