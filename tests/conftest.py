@@ -41,6 +41,8 @@ SHOWN = ("shown with real brokers", "kill -9 at any time", "instructions of the 
 # and everyone's own look for inputs that none has seen.
 SAME_INPUTS = bool(os.environ.get("CI")) and not NIGHTLY
 
+SLOWER = 10 if "san.so" in os.environ.get("LD_PRELOAD", "") else 1  # how much kernels are under a sanitizer
+
 settings.register_profile(
     "busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=SAME_INPUTS
 )
@@ -169,7 +171,7 @@ def time_bound(request: pytest.FixtureRequest) -> Iterator[Callable[[float], Non
     """A call that takes longer than `seconds` ends the run with the stack of every thread: hangs must be seen."""
 
     def bound(seconds: float) -> None:
-        faulthandler.dump_traceback_later(seconds, exit=True, file=request.config.stash[REAL_STDERR])
+        faulthandler.dump_traceback_later(seconds * SLOWER, exit=True, file=request.config.stash[REAL_STDERR])
 
     yield bound
     faulthandler.cancel_dump_traceback_later()
