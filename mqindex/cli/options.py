@@ -199,7 +199,7 @@ def _storage_options(context: click.Context, option: click.Parameter, given: tup
     return found or None
 
 
-_STORAGE_OPTION = click.option(
+STORAGE_OPTION = click.option(
     "--storage-option", "storage_options", multiple=True, metavar="NAME=VALUE", callback=_storage_options,
     help="Of a URL's storage: endpoint=..., region=...; repeat it. Secrets are read from the environment.",
 )  # fmt: skip
@@ -221,7 +221,7 @@ def store_options(function: Function) -> Function:
         metavar="FILE",
         help="RocketMQ's broker.conf: what it sets, else a broker's defaults.",
     )
-    @_STORAGE_OPTION
+    @STORAGE_OPTION
     @functools.wraps(function)
     def gathered(*arguments: Any, storage_options: dict[str, str] | None = None, **rest: Any) -> Any:
         placed = _at_places(rest, storage_options)
@@ -234,7 +234,7 @@ def store_options(function: Function) -> Function:
 def storage_option(function: Function) -> Function:
     """`--storage-option` alone: arguments that are URLs get their storage."""
 
-    @_STORAGE_OPTION
+    @STORAGE_OPTION
     @functools.wraps(function)
     def gathered(*arguments: Any, storage_options: dict[str, str] | None = None, **rest: Any) -> Any:
         return function(*arguments, **_at_places(rest, storage_options))
@@ -244,10 +244,10 @@ def storage_option(function: Function) -> Function:
 
 def _at_places(arguments: dict[str, Any], storage_options: dict[str, str] | None) -> dict[str, Any]:
     """The arguments, those that are paths with their storage."""
-    return {name: _placed(value, storage_options) if name in _PLACES else value for name, value in arguments.items()}
+    return {name: placed(value, storage_options) if name in _PLACES else value for name, value in arguments.items()}
 
 
-def _placed(given: Any, storage_options: dict[str, str] | None) -> Any:
+def placed(given: Any, storage_options: dict[str, str] | None) -> Any:
     """A path or several; those that are URLs with their storage."""
     if given is None or isinstance(given, str):
         return given and place_of(given, storage_options)

@@ -272,6 +272,8 @@ def test_options_reach_the_storage_and_are_shown_nowhere(
         ["rebuild", url, "--out", str(tmp_path / "out")],
         ["rebuild", url, "--out", f"{url}-out", "--commitlog", f"{url}/commitlog"],
         ["optimize", url, "--out", f"{url}-cold"],
+        ["messages", url, "--limit", "1"],
+        ["sql", "SELECT count(*) FROM s", f"s={url}"],
     ):
         given.clear()
         done = shell(*line, *options)
@@ -321,7 +323,7 @@ def test_options_of_the_client_are_taken(shell: Shell) -> None:
 def test_a_command_that_needs_a_disk_has_no_such_option(shell: Shell) -> None:
     for command in ("repair", "follow", "sample"):
         assert "--storage-option" not in shell(command, "--help").out
-    for command in ("info", "verify", "query", "message", "dump", "report", "rebuild", "optimize"):
+    for command in ("info", "verify", "query", "message", "dump", "report", "rebuild", "optimize", "messages", "sql"):
         assert "--storage-option" in shell(command, "--help").out
 
 

@@ -9,7 +9,7 @@ import click
 
 from mqindex._needs import needing
 from mqindex.cli.commands.messages import FORMS, form_of
-from mqindex.cli.options import json_option, out_file_option, subcommand
+from mqindex.cli.options import STORAGE_OPTION, json_option, out_file_option, placed, subcommand
 from mqindex.cli.output_file import written_to
 from mqindex.cli.printing.formats import FORMATS, Columns, rows_of
 from mqindex.cli.trouble import Trouble
@@ -30,9 +30,17 @@ _NAMED: Final = "expected NAME=PATH, as orders=/data/kafka/orders-0"
 @click.option("--format", "form", type=click.Choice(list(FORMS)), help="How it is written; --json is for ndjson.")
 @out_file_option("Write a new file; its ending says the format: .csv, .ndjson, .arrow, .parquet.")
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@STORAGE_OPTION
 @json_option
 def command(
-    *, query: str, named: tuple[str, ...], form: str | None, out: str | None, force: bool, as_json: bool
+    *,
+    query: str,
+    named: tuple[str, ...],
+    form: str | None,
+    out: str | None,
+    force: bool,
+    storage_options: dict[str, str] | None,
+    as_json: bool,
 ) -> int:
     """Ask the files of brokers in SQL, with DuckDB: QUERY names each PATH by its NAME.
 
@@ -44,7 +52,7 @@ def command(
     UTF-8 are in a field with _base64 after its name. Exit code 1: there is no row.
     """
     form = form_of(form, out, as_json)
-    paths = dict(map(_pair, named))
+    paths = {name: placed(path, storage_options) for name, path in map(_pair, named)}
     with needing("`mqindex sql` needs duckdb and pyarrow: pip install 'mqindex[sql]'", "duckdb", "pyarrow"):
         import duckdb  # noqa: F401  # they are there
         import pyarrow as pa  # noqa: F401
