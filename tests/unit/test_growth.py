@@ -114,7 +114,7 @@ def test_the_version_is_decided_without_a_call_for_each_message(tmp_path: Path) 
         os.rename(f"{root}-built/index", root / "index")
         options = store_options(root, hash_slot_num=500, index_num=4000)
         calls.append(count_calls(lambda options=options: survey(options)))
-    assert calls[1] < calls[0] + 500
+    assert calls[1] < calls[0] + 700  # of 975 more
 
 
 def page_faults(work: Callable[[], Any]) -> tuple[Any, int]:

@@ -17,8 +17,6 @@ from mqindex.files.places.place import place_of
 from mqindex.rocketmq.checks import entry_check
 from mqindex.rocketmq.checks.entry_check import EntryStretch
 from mqindex.rocketmq.index.compare import Place
-from mqindex.spark.sources import kafka_log
-from mqindex.spark.sources.kafka_files import SegmentOf
 from tests.support.elsewhere import WAYS, Ways, memory
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
@@ -79,6 +77,10 @@ def test_of_a_partition(name: str, memory: Ways, tmp_path: Path, capsys: pytest.
 
 def test_where_the_log_begins_and_whether_entries_agree(memory: Ways, tmp_path: Path) -> None:
     """Not known, these were "not expired", "other entries", "a damaged index"."""
+    pytest.importorskip("pyarrow")
+    from mqindex.spark.sources import kafka_log
+    from mqindex.spark.sources.kafka_files import SegmentOf
+
     url = WAYS.upload(case("basic-493").unpack(tmp_path))
     index = place_of(f"{url}/index/{case('basic-493').truth['indexFiles'][0]['name']}")
     log = place_of(f"{WAYS.upload(PartitionCase('410-txn').closed(tmp_path))}/{0:020d}.log")

@@ -24,7 +24,6 @@ from mqindex.files.places.place import Place, require_answer
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import layout
-from mqindex.rocketmq.kinds import require_finished
 from mqindex.rocketmq.layout import (
     HASH_SLOT_NUM,
     INDEX_ENTRY_FIELDS,
@@ -94,6 +93,10 @@ def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) ->
 
 def of_result(path: str) -> Geometry | None:
     """What the list says of a result elsewhere with this file or directory; None: there is no such list."""
+    if not isinstance(path, Place):
+        return None
+    from mqindex.rocketmq.kinds import require_finished  # here: files of this machine need none of it
+
     said = require_finished(path)
     slots, entries = said.get("hash_slot_num"), said.get("index_num")
     return (slots, entries) if isinstance(slots, int) and isinstance(entries, int) else None
