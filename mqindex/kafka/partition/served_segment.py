@@ -13,6 +13,7 @@ from mqindex._native.kafka_index import Entries
 from mqindex._native.kafka_log import Resync
 from mqindex._native.kafka_recovery import Recovered
 from mqindex.errors import CorruptIndexError, MQIndexError, TruncatedFileError
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.kafka.index.abstract_index import AbstractIndex
 from mqindex.kafka.index.offset_index import OffsetPosition
 from mqindex.kafka.index.time_index import TimestampOffset
@@ -207,5 +208,9 @@ class ServedSegment(SegmentSearch):
 
 
 def _ends_in_zeros(index: AbstractIndex) -> bool:
+    if not len(index):
+        return False
+    if isinstance(index._file, MappedFile):  # zeros that a broker reserved are holes, which reading ahead would fill
+        index._file.advise_random()
     zeros = (0, index.base_offset) if index.kind is IndexKind.TIME else (index.base_offset, 0)
-    return len(index) > 0 and index.entry(len(index) - 1) == zeros
+    return bool(index.entry(len(index) - 1) == zeros)
