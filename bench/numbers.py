@@ -9,7 +9,18 @@ from typing import Any, Literal
 __all__ = ["Goal", "Measured", "amount", "number", "summary", "times"]
 
 Measured = dict[str, dict[str, Any]]  # "contender/measure" -> summary
-UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0, "MiB": 1 / 2**20, "M/s": 1e-6, "GB/s": 1e-9, "reads": 1.0}
+UNITS = {
+    "ns": 1e9,
+    "us": 1e6,
+    "ms": 1e3,
+    "s": 1.0,
+    "MiB": 1 / 2**20,
+    "M/s": 1e-6,
+    "GB/s": 1e-9,
+    "%": 100.0,
+    "reads": 1.0,
+    "rounds": 1.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
