@@ -12,13 +12,16 @@
 #include "mqi_crc.h"
 #include "mqi_group_commit.h"
 #include "mqi_guard.h"
+#include "mqi_index_cold.h"
 #include "mqi_index_file.h"
 #include "mqi_index_put.h"
 #include "mqi_index_select.h"
+#include "mqi_index_sort.h"
 #include "mqi_kafka_index.h"
 #include "mqi_kafka_log.h"
 #include "mqi_kafka_records.h"
 #include "mqi_kafka_recovery.h"
+#include "mqi_key_filter.h"
 #include "mqi_log_columns.h"
 #include "mqi_log_queues.h"
 #include "mqi_log_scan.h"
@@ -105,6 +108,95 @@ static void late_index_file(void) {
     free(hits.values), free(bytes);
 }
 
+/* ---- optimised index files ---------------------------------------------------------------------------------------- */
+
+enum { SLOTS = 4000, ENTRIES = 9000, FILES = 3 }; /* rows of a filter that one buffer does not hold at once */
+
+static int sort_once(const mqi_index_file *from, mqi_index_file *to) {
+    memset(to->base, 0, (size_t)(mqi_entry_at(to, ENTRIES) - to->base));
+    return mqi_index_sort(from, to);
+}
+
+static void free_part(mqi_filter_part *part) {
+    mqi_buffer_free(&part->rows);
+    free(part->lengths);
+    part->lengths = NULL;
+}
+
+static int build_once(const mqi_index_file *f, uint32_t shift, uint32_t rows, mqi_filter_part *part) {
+    free_part(part);
+    return mqi_filter_build(f, ENTRIES - 1, shift, 0, rows, 7, mqi_crc32c, part);
+}
+
+static int weave_once(const mqi_key_column *columns, uint32_t rows, mqi_filter_part *part) {
+    free_part(part);
+    return mqi_filter_weave(columns, FILES, 0, rows, 9, mqi_crc32c, part);
+}
+
+static int load_once(mqi_key_filter *filter, const uint8_t *bytes, size_t size) {
+    mqi_filter_free(filter);
+    return mqi_filter_load(filter, bytes, size, 1, SLOTS, ENTRIES, 7, mqi_crc32c);
+}
+
+/* A filter of the file as `mqi_filter_load` reads it; its size goes to *size. */
+static uint8_t *rows_with_starts(const mqi_filter_part *part, uint32_t rows, size_t *size) {
+    const size_t table = (size_t)MQI_ROW_START_SIZE * (rows + 1);
+    *size = table + (size_t)part->rows.size;
+    uint8_t *bytes = fresh(*size);
+    int64_t at = 0;
+    for (uint32_t i = 0; i < rows; at += part->lengths[i++]) mqi_set64(bytes + (size_t)MQI_ROW_START_SIZE * i, at);
+    mqi_set64(bytes + table - MQI_ROW_START_SIZE, at);
+    memcpy(bytes + table, part->rows.data, (size_t)at);
+    return bytes;
+}
+
+static void filters(const mqi_index_file *f, const int32_t *hashes) {
+    const uint32_t shift = mqi_filter_shift(SLOTS, ENTRIES), rows = mqi_filter_rows(SLOTS, shift);
+    mqi_filter_part part = {.lengths = NULL}, woven = {.lengths = NULL};
+    EVERY(build_once(f, shift, rows, &part), status == MQI_NO_MEMORY, status == MQI_OK);
+    HOLDS(part.entries == ENTRIES - 1);
+    size_t size;
+    uint8_t *bytes = rows_with_starts(&part, rows, &size);
+    mqi_key_filter filter = {.states = NULL};
+    EVERY(load_once(&filter, bytes, size), status == MQI_NO_MEMORY, status == MQI_OK);
+    EVERY(mqi_filter_read_ahead(&filter, f, hashes, KEYS), status == MQI_NO_MEMORY, status == MQI_OK);
+    mqi_key_column columns[FILES];
+    for (int i = 0; i < FILES; i++) columns[i] = (mqi_key_column){&filter, 0};
+    EVERY(weave_once(columns, rows, &woven), status == MQI_NO_MEMORY, status == MQI_OK);
+    HOLDS(mqi_filter_damaged(&filter) == filter.n && mqi_filter_missing(f, columns, ENTRIES - 1) == 0);
+    mqi_filter_free(&filter);
+    free_part(&part), free_part(&woven), free(bytes);
+}
+
+static void cold_look_ups(const mqi_index_file *f, const int32_t *hashes) {
+    const uint32_t n = mqi_fence_pages(f, ENTRIES - 1);
+    uint8_t *first_slots = fresh((size_t)n * MQI_FENCE_SLOT_SIZE);
+    mqi_fence_build(f, ENTRIES - 1, first_slots);
+    const mqi_fence fence = {first_slots, n, ENTRIES - 1};
+    uint32_t pages[KEYS];
+    int32_t heads[KEYS];
+    const size_t wanted = mqi_cold_pages(f, &fence, NULL, hashes, KEYS, pages);
+    EVERY(mqi_cold_heads(f, &fence, hashes, pages, KEYS, wanted, heads), status == MQI_NO_MEMORY, status == MQI_OK);
+    for (int i = 0; i < KEYS; i++) HOLDS(heads[i] == mqi_get32(mqi_slot_at(f, mqi_slot_of(f, hashes[i]))));
+    free(first_slots);
+}
+
+static void optimised_file(void) {
+    const size_t size = MQI_INDEX_HEADER_SIZE + (size_t)MQI_SLOT_SIZE * SLOTS + (size_t)MQI_ENTRY_SIZE * ENTRIES;
+    mqi_index_file from, to;
+    mqi_index_bind(&from, fresh(size), SLOTS, ENTRIES);
+    mqi_index_bind(&to, fresh(size), SLOTS, ENTRIES);
+    uint32_t turn = 1;
+    for (int n = 1; n < ENTRIES; n++)
+        HOLDS(mqi_index_put(&from, (int32_t)((turn = turn * 1103515245 + 12345) >> 1), n, 1000));
+    EVERY(sort_once(&from, &to), status == MQI_NO_MEMORY, status == MQI_OK);
+    int32_t hashes[KEYS];
+    for (int i = 0; i < KEYS; i++) hashes[i] = mqi_get32(mqi_entry_at(&to, 1 + 200 * i) + MQI_ENTRY_KEY_HASH);
+    filters(&to, hashes);
+    cold_look_ups(&to, hashes);
+    free(from.base), free(to.base);
+}
+
 /* ---- queues ------------------------------------------------------------------------------------------------------- */
 
 static int number_all(mqi_log_queues *queues, const uint8_t *names, int32_t *numbers) {
@@ -160,13 +252,26 @@ static void tally_of_units(void) {
     EVERY(tally_once(units, 8 * KEYS), status == MQI_NO_MEMORY, status == 8 * KEYS);
 }
 
-/* The ids of all frames, in a column that grows. */
-static int ids_once(const mqi_log *log, mqi_log_column *column, int64_t *offsets) {
-    mqi_log_scan scan = {.blank = -1};
-    mqi_log_table table = {.columns = column, .count = 1, .max_rows = KEYS};
+static mqi_log_table begin_column(mqi_log_column *column, int kind, int64_t *offsets) {
     free(column->data);
-    *column = (mqi_log_column){.kind = MQI_COLUMN_MSG_ID, .offsets = offsets};
+    *column = (mqi_log_column){.kind = kind, .offsets = offsets};
+    column->at = offsetof(mqi_log_frame, topic_pos), column->len_at = offsetof(mqi_log_frame, topic_len);
+    return (mqi_log_table){.columns = column, .count = 1, .max_rows = KEYS};
+}
+
+/* One column of all frames, which grows. */
+static int column_once(const mqi_log *log, mqi_log_column *column, int kind, int64_t *offsets) {
+    mqi_log_scan scan = {.blank = -1};
+    mqi_log_table table = begin_column(column, kind, offsets);
     return mqi_log_columns_scan(log, &scan, log->len, log->len, &table) ? (int)table.rows : -1;
+}
+
+static int64_t column_at_once(const mqi_log *log, mqi_log_column *column, int kind, int64_t *offsets) {
+    int64_t at[KEYS];
+    int32_t sizes[KEYS];
+    for (int i = 0; i < KEYS; i++) at[i] = log->len / KEYS * i, sizes[i] = (int32_t)(log->len / KEYS);
+    mqi_log_table table = begin_column(column, kind, offsets);
+    return mqi_log_columns_at(log, at, sizes, KEYS, &table);
 }
 
 static void columns_of_a_log(void) {
@@ -181,7 +286,10 @@ static void columns_of_a_log(void) {
         mqi_set32(bytes + SIZE * i + MQI_FRAME_MAGIC_CODE, MQI_MAGIC_1);
         mqi_set64(bytes + SIZE * i + MQI_FRAME_PHY_OFFSET, SIZE * i);
     }
-    EVERY(ids_once(&log, &column, offsets), status == -1, status == KEYS);
+    for (int kind = MQI_COLUMN_TEXT; kind <= MQI_COLUMN_MSG_ID; kind++) { /* the ids come last */
+        EVERY(column_at_once(&log, &column, kind, offsets), status == -1, status == KEYS);
+        EVERY(column_once(&log, &column, kind, offsets), status == -1, status == KEYS);
+    }
     HOLDS(offsets[KEYS] == 32 * KEYS && memcmp(column.data + 32 + 16, "000000000000005B", 16) == 0);
     free(column.data), free(bytes);
 }
@@ -245,6 +353,55 @@ static int recover_once(mqi_kafka_recovery *r, const mqi_kafka_log *log) {
     mqi_kafka_recover_start(r);
     mqi_kafka_recover(r, log->len);
     return r->state;
+}
+
+/* As every checksum in these batches. */
+static uint32_t no_sum(const uint8_t *p, size_t n, uint32_t crc) {
+    (void)p, (void)n, (void)crc;
+    return 0;
+}
+
+/* With all that a recovery may be asked beside: what is behind damage, and what the log consists of. */
+static int recover_all_once(mqi_kafka_recovery *r, const mqi_kafka_log *log, mqi_kafka_tally *tally) {
+    mqi_kafka_recover_free(r);
+    mqi_kafka_tally_free(tally);
+    *tally = (mqi_kafka_tally){.stretch = 16};
+    *r = (mqi_kafka_recovery){.log = *log, .size = log->len, .behind = log, .index_interval = 64, .tally = tally};
+    r->max_index_size = 1 << 20;
+    mqi_kafka_recover_start(r);
+    mqi_kafka_recover(r, log->len);
+    return r->state;
+}
+
+static void damaged_segment(void) {
+    enum { SIZE = 61, BATCHES = 100 };
+    static mqi_kafka_tally tally;
+    uint8_t bytes[SIZE * BATCHES] = {0};
+    for (int64_t i = 0; i < BATCHES; i++) transactional(bytes + SIZE * i, i, 0);
+    bytes[SIZE * 50 + 20] = 1; /* a wrong checksum */
+    mqi_kafka_log log = {bytes, sizeof bytes, no_sum, no_sum, NULL};
+    mqi_kafka_recovery r = {0};
+    EVERY(recover_all_once(&r, &log, &tally), status == MQI_RECOVERY_NO_MEMORY, status == MQI_RECOVERY_DONE);
+    HOLDS(r.batches == BATCHES - 1 && r.damage.size == sizeof(mqi_kafka_damage));
+    mqi_kafka_recover_free(&r);
+    mqi_kafka_tally_free(&tally);
+}
+
+/* More producers than there are places for; some of them meet at one place. */
+static void many_producers(void) {
+    enum { SIZE = 61, MANY = MQI_TALLY_PRODUCERS + 20 };
+    static mqi_kafka_tally tally = {.stretch = 1 << 20};
+    uint8_t batch[SIZE] = {0};
+    transactional(batch, 0, 0);
+    const mqi_batch_head head = {.size = SIZE, .magic = 2};
+    for (int64_t i = 0; i < MANY; i++) {
+        mqi_set64(batch + MQI_BATCH_PRODUCER_ID, i);
+        HOLDS(mqi_kafka_tally_add(&tally, batch, &head, SIZE * i, 0));
+    }
+    mqi_kafka_tally_settle(&tally);
+    HOLDS(tally.n_producers == MQI_TALLY_PRODUCERS);
+    HOLDS(tally.counts.other_producers.batches == MANY - MQI_TALLY_PRODUCERS);
+    mqi_kafka_tally_free(&tally);
 }
 
 static int copy_once(mqi_kafka_columns *c, const mqi_kafka_batch *batch, const uint8_t *payload, int64_t n) {
@@ -352,8 +509,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static int begun;
     tape t = {data, data + size};
     if (!begun++)
-        late_index_file(), queues_alike(), tally_of_units(), columns_of_a_log(), record_with_a_header(),
-            guard(); /* no input changes these */
+        late_index_file(), optimised_file(), queues_alike(), tally_of_units(), columns_of_a_log(), damaged_segment(),
+            many_producers(), record_with_a_header(), guard(); /* no input changes these */
     switch (tape_byte(&t) % 6) {
     case 0:
         index_file(&t);

@@ -201,8 +201,105 @@ static void search_damaged(const mqi_index_file *f, const mqi_fence *fence, buff
     mqi_filter_free(&filter);
 }
 
+/* ---- what no input changes ---------------------------------------------------------------------------------------- */
+
+enum { SLOTS = 100, ENTRIES = 900 };
+
+static mqi_index_file plain_file(uint32_t slots) {
+    const size_t size = MQI_INDEX_HEADER_SIZE + MQI_SLOT_SIZE * (size_t)slots + MQI_ENTRY_SIZE * (size_t)ENTRIES;
+    mqi_index_file from, to;
+    mqi_index_bind(&from, fresh(size), slots, ENTRIES);
+    mqi_index_bind(&to, fresh(size), slots, ENTRIES);
+    for (int32_t n = 1; n < ENTRIES - 1; n++) HOLDS(mqi_index_put(&from, n * 7919, n, 1000));
+    HOLDS(mqi_index_sort(&from, &to) == MQI_OK);
+    free(from.base);
+    return to;
+}
+
+/* A filter of some of the entries finds a first one that it has not; one of more entries lacks none. */
+static void filter_of_other_entries(const mqi_index_file *f, mqi_key_filter *filter) {
+    const int32_t covered = ENTRIES - 2;
+    const mqi_key_column keys = {filter, 0};
+    HOLDS(mqi_filter_missing(f, &keys, covered - 1) == 0);
+    int found = 0;
+    for (int32_t i = 1; i < 20; i++) { /* of its slot, so that the order stays; one of 256 is taken for the other */
+        uint8_t *hash = mqi_entry_at(f, i) + MQI_ENTRY_KEY_HASH;
+        const int32_t before = mqi_get32(hash);
+        mqi_set32(hash, before + SLOTS * (i + 1));
+        found += mqi_filter_missing(f, &keys, covered) == i;
+        mqi_set32(hash, before);
+    }
+    HOLDS(found > 10);
+}
+
+/* Rows with right checksums, in whose groups no group ends. */
+static void groups_without_end(const mqi_index_file *f, buffer b, mqi_key_filter *filter) {
+    for (uint32_t i = 0; i < filter->n; i++) {
+        const int64_t start = mqi_get64(filter->starts + 8 * (size_t)i);
+        const int64_t stop = mqi_get64(filter->starts + 8 * (size_t)i + 8);
+        uint8_t *row = b.bytes + (b.size - filter->size) + start;
+        const size_t count = (uint16_t)mqi_get16(row + MQI_ROW_COUNTS), head = MQI_ROW_COUNTS + 2;
+        memset(row + head + count, 255, (size_t)(stop - start) - head - count);
+        mqi_set32(row, (int32_t)mqi_crc32c(row + MQI_ROW_COUNTS, (size_t)(stop - start) - MQI_ROW_COUNTS, 7 ^ i));
+    }
+    HOLDS(mqi_filter_damaged(filter) == filter->n);
+    const mqi_key_column keys = {filter, 0};
+    int held = 0;
+    for (int32_t i = 1; i < ENTRIES - 1; i++) {
+        const int32_t hash = mqi_get32(mqi_entry_at(f, i) + MQI_ENTRY_KEY_HASH);
+        held += mqi_filter_may_hold(&keys, mqi_slot_of(f, hash), hash);
+    }
+    HOLDS(held < ENTRIES - 2);
+}
+
+/* What a filter has no row for it may hold; no filter is made of rows that are not there. */
+static void filter_of_fewer_slots(mqi_key_filter *filter) {
+    const mqi_index_file large = plain_file(SLOTS * 100);
+    const mqi_key_column keys = {filter, 0};
+    const int32_t hash = SLOTS * 100 - 1;
+    uint8_t held = 0;
+    HOLDS(mqi_filter_may_hold(&keys, mqi_slot_of(&large, hash), hash));
+    mqi_filter_ask(filter, &large, &hash, 1, 0, 1, &held);
+    HOLDS(held == 1 && mqi_filter_read_ahead(filter, &large, &hash, 1) == MQI_OK);
+    mqi_filter_part part;
+    HOLDS(mqi_filter_weave(&keys, 1, 0, filter->n + 1, 9, mqi_crc32c, &part) == MQI_FILTER_BAD);
+    free_part(&part), free(large.base);
+}
+
+static void fence_of_another_time(const mqi_index_file *f) {
+    const int32_t covered = ENTRIES - 2;
+    uint8_t header[MQI_INDEX_HEADER_SIZE];
+    memcpy(header, f->base, sizeof header);
+    HOLDS(mqi_fence_current(f, covered, header) && !mqi_fence_current(f, covered - 1, header));
+    header[0] ^= 1;
+    HOLDS(!mqi_fence_current(f, covered, header));
+    header[0] ^= 1;
+    mqi_entry_at(f, covered + 1)[7] = 1; /* a put began */
+    HOLDS(!mqi_fence_current(f, covered, header));
+    mqi_entry_at(f, covered + 1)[7] = 0;
+    const mqi_fence none = {header, 0, covered};
+    HOLDS(mqi_fence_pages(f, 0) == 0 && mqi_fence_find(&none, 1) == MQI_NO_PAGE);
+}
+
+static void known_cases(void) {
+    mqi_index_file f = plain_file(SLOTS);
+    mqi_key_filter filter;
+    buffer b = built_filter(&f, ENTRIES - 2, 7, 1);
+    HOLDS(load(&filter, b, 0, &f, 7) == MQI_FILTER_BAD);
+    HOLDS(load(&filter, (buffer){3, b.bytes}, 1, &f, 7) == MQI_FILTER_BAD);
+    HOLDS(load(&filter, b, 1, &f, 7) == MQI_OK);
+    filter_of_other_entries(&f, &filter);
+    filter_of_fewer_slots(&filter);
+    fence_of_another_time(&f);
+    groups_without_end(&f, b, &filter);
+    mqi_filter_free(&filter);
+    free(b.bytes), free(f.base);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static int begun;
     tape t = {data, data + size};
+    if (!begun++) known_cases();
     mqi_index_file f = ordered(&t);
     int32_t covered = mqi_index_next(&f) - 1;
     mqi_fence_current(&f, covered, f.base);
