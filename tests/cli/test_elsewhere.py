@@ -17,6 +17,7 @@ from mqindex.files.places.storage import OfClient
 from tests.cli.conftest import Done, Shell, Store
 from tests.support.elsewhere import WAYS, Ways, memory
 from tests.support.golden import KILLED_CASES, STORE_CASES, StoreCase, case
+from tests.support.nightly import some
 from tests.support.tree import contents
 
 __all__ = ["memory"]  # a fixture
@@ -25,7 +26,7 @@ MARK = "MARKED-SECRET"
 LOCK = re.compile("^ +lock +(.*)$", re.MULTILINE)
 
 
-@pytest.fixture(params=STORE_CASES)
+@pytest.fixture(params=some(STORE_CASES, lambda name: STORE_CASES.index(name) % 3 == 0))
 def both(request: pytest.FixtureRequest, memory: Ways, tmp_path: Path) -> tuple[StoreCase, Path, str]:
     """A store here, without directories that are empty, and its copy elsewhere."""
     chosen = case(request.param)

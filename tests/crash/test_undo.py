@@ -162,7 +162,7 @@ def test_a_repair_that_was_killed_is_taken_back(kind: str, runner: Runner, tmp_p
             assert state(root) == before
             assert scraps(root) == []
         shutil.rmtree(root)
-    assert seen  # the least has a backup at 13 calls running, of which one of eight is among those tried
+    assert seen  # the least has a backup at 13 calls running, of which one of twelve is among those tried
 
 
 def copy(source: Path, target: Path) -> Path:

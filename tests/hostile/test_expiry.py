@@ -19,6 +19,7 @@ from mqindex.errors import FormatError
 from mqindex.report import Report
 from mqindex.rocketmq import CommitLog, IndexFile, MessageStore, follow, rebuild, repair, verify
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS
+from tests.support.nightly import NIGHTLY
 from tests.support.small_store import OPTIONS, make_small_store
 from tests.support.tree import index_paths
 
@@ -88,7 +89,11 @@ def how_often(store: Path, work: Callable[[Path], object]) -> int:
 def at_every_open(
     original: Path, tmp_path: Path, work: Callable[[Path], Any], *, step: int = 1
 ) -> Iterator[tuple[int, Path, Any]]:
-    """`work` with a deletion before the first open, before every `step`-th behind it, and at last again and again."""
+    """`work` with a deletion before the first open, before every `step`-th behind it, and at last again and again.
+
+    In the nightly run; else before one of four of these.
+    """
+    step *= 1 if NIGHTLY else 4
     copy = Path(shutil.copytree(original, tmp_path / "counted"))
     times = how_often(copy, work)
     assert times > 3
@@ -233,7 +238,7 @@ def test_follow_that_starts_again_goes_on_at_the_new_begin(original: Path, tmp_p
 
     shutil.copytree(original, store)
     times, end = how_often(store, work), work(store)
-    for number in [*range(1, times + 1, 3), 0]:
+    for number in [*range(1, times + 1, 3 if NIGHTLY else 12), 0]:
         shutil.rmtree(store)
         shutil.copytree(original, store)
         with before_open(number, store, lambda: expire(store, 2)):

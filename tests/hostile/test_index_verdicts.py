@@ -20,7 +20,7 @@ from tests.reference.queue_files import build_queues
 from tests.reference.rebuild import log_files
 from tests.support.index_entries import entries_of
 from tests.support.log_writer import FIRST_TIME, LogMessage, LogWriter
-from tests.support.nightly import one_of
+from tests.support.nightly import one_of, some
 from tests.support.tree import index_bytes
 
 LEVELS = [1000, 5000, 10000]
@@ -142,7 +142,7 @@ def test_equal_keys_of_a_message_fill_files(
     assert store.is_clean()
 
 
-@pytest.mark.parametrize("seed", range(20, 32))
+@pytest.mark.parametrize("seed", some(range(20, 32), lambda seed: seed > 24))
 def test_messages_of_few_keys_fill_files(tmp_path: Path, seed: int) -> None:
     """A broker that lost its last file indexes a message again in a new one; `optimize` changes the order of keys."""
     r = random.Random(seed)

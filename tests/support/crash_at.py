@@ -51,9 +51,9 @@ class Outcome:
 
 
 def some_calls(source: random.Random) -> Iterator[int]:
-    """Numbers of calls, from 1 on, for a test that tries each: one of eight; all, in the nightly run."""
-    step = 1 if NIGHTLY else 8
-    return iter(range(1 + source.randrange(step), 1000, step))  # so one of any eight that follow each other is tried
+    """Numbers of calls, from 1 on, for a test that tries each: one of twelve; all, in the nightly run."""
+    step = 1 if NIGHTLY else 12
+    return iter(range(1 + source.randrange(step), 1000, step))  # so one of any twelve that follow each other is tried
 
 
 class Runner:

@@ -30,7 +30,7 @@ from tests.support.kafka_log_dir import ONE
 from tests.support.log_writer import LogMessage, LogWriter
 from tests.support.nightly import NIGHTLY
 
-STEP = 1 if NIGHTLY else 24  # from one request that fails to the next
+STEP = 1 if NIGHTLY else 48  # from one request that fails to the next
 GIVEN: dict[str, Any] = {"hash_slot_num": 20, "index_num": 12, "config": {"mappedFileSizeConsumeQueue": 400}}
 OF_KAFKA: dict[str, Any] = {"index_interval_bytes": INTERVAL, "engine": ONE}
 MANIFEST = "mqindex.json"

@@ -226,6 +226,7 @@ def test_an_index_is_optimized_there(server: Server, isolated_cluster: IsolatedC
     require_same(server, out, tmp_path / "here", there)
 
 
+@of_s3
 def test_attempts_that_do_not_count_leave_nothing(
     server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path
 ) -> None:
@@ -406,6 +407,7 @@ def rows_there(spark: Any, url: str, options: dict[str, Any], geometry: tuple[in
     return sums, shown
 
 
+@of_s3
 def test_the_sources_read_there(server: Server, isolated_cluster: IsolatedCluster, tmp_path: Path) -> None:
     root, geometry = case("basic-493").unpack(tmp_path), case("basic-493").geometry
     url = server.upload(root, "sources/basic")

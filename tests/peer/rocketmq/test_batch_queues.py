@@ -97,6 +97,7 @@ def spoil(store: Path, how: str) -> None:
         files[1].write_bytes(data)
 
 
+@pytest.mark.nightly
 def test_batch_queues_are_rebuilt_and_repaired_and_the_broker_goes_on(
     broker: Broker, tmp_path: Path, say_proven: Callable[[str], None]
 ) -> None:

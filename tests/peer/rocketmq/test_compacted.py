@@ -81,6 +81,7 @@ def is_refused(broker: Broker) -> bool:
     return True
 
 
+@pytest.mark.nightly
 def test_messages_are_not_kept_from_a_compacted_topic(
     broker: Broker, tmp_path: Path, say_proven: Callable[[str], None]
 ) -> None:
