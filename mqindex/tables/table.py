@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from mqindex.columns.columns import Column, Columns, StringColumn
 from mqindex.tables.bounds import Bounds
+from mqindex.wording.text import deleted_meanwhile
 
 BLOCK: Final = 1 << 16
 """Rows of a batch of small rows."""
@@ -120,4 +121,4 @@ def read_all(scan: Any) -> Iterator[Columns]:
             tell(scan.damage[told:])
             told = len(scan.damage)
             yield batch
-        tell(scan.damage[told:])
+        tell((*scan.damage[told:], *map(deleted_meanwhile, scan.expired)))

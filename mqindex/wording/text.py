@@ -38,6 +38,11 @@ def _in_bytes(word: str) -> str:
     return f"$'{''.join(shown)}'"
 
 
+def deleted_meanwhile(path: str) -> str:
+    """What a reader left out because a broker's retention was before it."""
+    return f"{path} was deleted by a broker before it was read"
+
+
 def iso(ms: int) -> str:
     """A time in ms since the epoch as people write it, in UTC; absurd ones get words.
 

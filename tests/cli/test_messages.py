@@ -157,6 +157,51 @@ def test_a_reader_that_goes_away_ends_it(lost: Store) -> None:
     assert command.wait() in (0, -signal.SIGPIPE)
 
 
+@pytest.mark.parametrize("broker", [rocketmq, kafka])
+@pytest.mark.parametrize("command", ["messages", "where", "sql"])
+@pytest.mark.filterwarnings("default")
+def test_what_a_broker_deletes_meanwhile_is_said(
+    broker: Any, command: str, shell: Shell, lost: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages were missing from the answer without a word."""
+    path = lost.root if broker is rocketmq else PartitionCase("410-backwards").closed(tmp_path)
+    expired, *_, newest = sorted(path.rglob("commitlog/*" if broker is rocketmq else "*.log"))
+    opened = broker.scan
+
+    def scan(path: Any, **given: Any) -> Any:
+        found = opened(path, **given)
+        if given.get("columns") is not None or command != "sql":
+            expired.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(broker, "scan", scan)
+    at = "phy_offset" if broker is rocketmq else '"offset"'
+    done = {
+        "messages": lambda: shell("messages", path, "--columns", at.strip('"'), "--json"),
+        "where": lambda: shell("messages", path, "--where", f"{at} >= 0", "--json"),
+        "sql": lambda: shell("sql", f"SELECT {at} FROM m", f"m={path}", "--json"),
+    }[command]()
+    assert int(newest.stem) <= done.json[-1][at.strip('"')] and int(expired.stem) == 0
+    said = "mqindex: warning" if command == "sql" else "mqindex"
+    assert (done.status, done.err) == (0, f"{said}: {expired} was deleted by a broker before it was read\n")
+
+
+def test_a_dump_says_what_a_broker_deletes_meanwhile(
+    shell: Shell, lost: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expired = min((lost.root / "commitlog").iterdir())
+    opened = rocketmq.CommitLog.open
+
+    def open_log(*arguments: Any, **given: Any) -> Any:
+        log = opened(*arguments, **given)
+        expired.unlink(missing_ok=True)
+        return log
+
+    monkeypatch.setattr(rocketmq.CommitLog, "open", open_log)
+    done = shell("dump", lost.root / "commitlog", "--format", "csv")
+    assert (done.status, done.err) == (1, f"mqindex: {expired} was deleted by a broker before it was read\n")
+
+
 def test_arrow_on_standard_output(lost: Store) -> None:
     pa = pytest.importorskip("pyarrow")
     done = process("messages", lost.root, "--topic", "LostTopic", "--format", "arrow")

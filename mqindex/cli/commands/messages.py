@@ -19,6 +19,7 @@ from mqindex.cli.output_file import ENDINGS, written_to
 from mqindex.cli.places import require_outside
 from mqindex.cli.printing.formats import FORMATS, first_rows, rows_of
 from mqindex.cli.trouble import say
+from mqindex.wording.text import deleted_meanwhile
 
 if TYPE_CHECKING:
     from mqindex.cli.printing.formats import Columns
@@ -123,7 +124,7 @@ def command(
         rows = _Rows(scan, columns, where, limit)
         with written_to(out, path, force=force):
             FORMATS[FORMS[form]](iter(rows), "messages")
-        for one in scan.damage:
+        for one in (*scan.damage, *map(deleted_meanwhile, scan.expired)):
             say(str(one))
         if not rows.count:
             say("; ".join(filter(None, (f"{path}: no such message", broker.other_topics(kind, path, topic)))))

@@ -12,6 +12,7 @@ from mqindex.cli.kafka import kinds
 from mqindex.cli.kafka.segments import open_segment
 from mqindex.cli.printing.formats import Columns
 from mqindex.files.paths import absolute, parent_of
+from mqindex.wording.text import deleted_meanwhile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -145,7 +146,7 @@ def _segments(kind: str, path: str, damage: list[str]) -> Iterator[tuple[int, Lo
         try:
             segment = LogSegment._of_files(files)
         except FileNotFoundError:
-            damage.append(f"{files.log} was deleted by a broker before it was read")
+            damage.append(deleted_meanwhile(files.log))
             continue
         with segment:
             yield files.base_offset, segment

@@ -29,6 +29,11 @@ class Decoded:
         """Of the scan."""
         return self._scan.damage
 
+    @property
+    def expired(self) -> Sequence[str]:
+        """Of the scan."""
+        return self._scan.expired
+
     def empty(self) -> Columns:
         """The columns, without a row."""
         return self._made(self._scan.empty())

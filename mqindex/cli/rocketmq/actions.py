@@ -13,6 +13,7 @@ from mqindex.cli.rocketmq.kinds import COMMIT_LOG_DIR, COMMIT_LOG_FILE, INDEX_DI
 from mqindex.cli.trouble import Trouble
 from mqindex.files import disk
 from mqindex.files.paths import absolute, base_name, join, parent_of
+from mqindex.wording.text import deleted_meanwhile
 
 if TYPE_CHECKING:
     from mqindex.cli.printing.formats import Columns
@@ -228,5 +229,6 @@ def _messages(path: str, kind: str, names: Sequence[str] | None, damage: list[st
         for batch in log.scan(start, stop, columns=names):
             yield batch
         damage += map(str, log.damage)
+        damage += [deleted_meanwhile(file.path) for file in log.expired]
     if batch is None:  # a reader of CSV or Arrow still learns names and types
         yield no_messages(require_columns(names))

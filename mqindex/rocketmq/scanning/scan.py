@@ -164,9 +164,9 @@ class Scan(Closable):
         return self._log.files[0].path if self._log.files else None
 
     @property
-    def expired(self) -> list[LogFile]:
-        """The oldest files, where a broker deleted them before the scan came to them."""
-        return self._log.expired
+    def expired(self) -> list[str]:
+        """The oldest files of the log, where a broker deleted them before the scan came to them."""
+        return [file.path for file in self._log.expired]
 
     def empty(self) -> Columns:
         """The columns, without a row."""
