@@ -17,8 +17,11 @@ import pytest
 from mqindex.engines import LocalEngine
 from mqindex.errors import FormatError
 from mqindex.report import Report
-from mqindex.rocketmq import CommitLog, IndexFile, MessageStore, follow, rebuild, repair, verify
+from mqindex.rocketmq import CommitLog, IndexFile, MessageStore, follow, rebuild, repair, scan, verify
 from mqindex.rocketmq.log.expiry import LOOK_AGAIN_SECONDS
+from mqindex.rocketmq.scanning import scan as of_scan
+from mqindex.rocketmq.tally import log_zones
+from tests.support.log_writer import LogMessage, LogWriter
 from tests.support.nightly import NIGHTLY
 from tests.support.small_store import OPTIONS, make_small_store
 from tests.support.tree import index_paths
@@ -159,6 +162,51 @@ def test_a_scan_goes_on_at_the_new_begin(original: Path, tmp_path: Path) -> None
         assert [at for at in found if at >= low] == [at for at in whole if at >= low]
         left_out += expired
     assert left_out > 0
+
+
+@pytest.mark.parametrize("asked", [{}, {"begin": 0}, {"begin": 0, "cache": False}, {"start_offset": 100}])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_file_that_is_open_is_read_whoever_deletes_it(asked: dict[str, Any], damaged: bool, tmp_path: Path) -> None:
+    """What was left of the file was missing from the answer."""
+    writer = LogWriter(tmp_path / "commitlog", mapped_file_size=8 << 20)
+    offsets = writer.write(*(LogMessage("Topic", body=bytes(1000)) for _ in range(10_000)))
+    first = min(writer.directories[0].iterdir())
+    if damaged:
+        with open(first, "r+b") as file:
+            file.seek(offsets[7000])
+            file.write(bytes(10))
+        del offsets[7000]
+    expected = [at for at in offsets if at >= asked.get("start_offset", 0)]
+    with scan(
+        tmp_path / "commitlog", columns=["phy_offset", "body"], **{"cache": tmp_path / "zones", **asked}
+    ) as found:
+        begun = next(found)["phy_offset"].tolist()
+        first.unlink()
+        assert len(begun) < 7000
+        assert begun + [at for batch in found for at in batch["phy_offset"].tolist()] == expected
+        assert not found.expired
+
+
+@pytest.mark.parametrize("before", ["first_at", "identity_of", "known_zones"])
+def test_a_file_that_goes_when_it_was_just_opened_is_read(
+    before: str, original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(shutil.copytree(original, tmp_path / "store"))
+    asked: dict[str, Any] = {"start_offset": 1} if before == "first_at" else {"begin": 0}
+    with scan(original, columns=["phy_offset"], cache=False, **asked) as found:
+        expected = [at for batch in found for at in batch["phy_offset"].tolist()]
+    module = of_scan if before == "first_at" else log_zones
+    call = getattr(module, before)
+
+    def gone(*arguments: Any, **named: Any) -> Any:
+        min((root / "commitlog").iterdir()).unlink()
+        monkeypatch.undo()
+        return call(*arguments, **named)
+
+    monkeypatch.setattr(module, before, gone)
+    with scan(root, columns=["phy_offset"], cache=tmp_path / "zones", **asked) as found:
+        assert [at for batch in found for at in batch["phy_offset"].tolist()] == expected
+        assert not found.expired and len(list((root / "commitlog").iterdir())) == 5
 
 
 def test_a_file_that_goes_between_others_is_an_error(original: Path, tmp_path: Path) -> None:

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 from mqindex._native.log_columns import ColumnScanner
 from mqindex._native.log_extract import Extractor
 from mqindex.columns.columns import Columns
-from mqindex.errors import TruncatedFileError
-from mqindex.files.paths import status_of
-from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.damage import Damage, damage_of
 from mqindex.rocketmq.log.frame_windows import FrameWindows, find_in
@@ -57,8 +54,15 @@ def first_at(file: LogFile, mapped: MappedFile, start: int, stop: int, *, last: 
         return file.start
     if last and known < start:  # does the log end before? Then what is there is of an earlier life
         return walked(mapped, file.start, max(known, file.start), start, check_crc=True)[0].end
-    data_stop = file.start + min(data_end(file.path), file.size)
-    return first_frame(mapped, file.start, start, min(stop, file.stop, data_stop))
+    return first_frame(mapped, file.start, start, min(stop, _data_stop(file)))
+
+
+def _data_stop(file: LogFile) -> int:
+    """The phy offset behind all data of a file; its end, where a broker deleted it since it was opened."""
+    try:
+        return file.start + min(data_end(file.path), file.size)
+    except FileNotFoundError:
+        return file.stop
 
 
 def scan_parts(
@@ -84,7 +88,7 @@ def scan_parts(
         for scanner in frames:
             while True:
                 looking()
-                require_whole(file, mapped)
+                mapped.require_whole()
                 made = next(scanner, None)
                 if made is None:
                     break
@@ -96,8 +100,7 @@ def scan_parts(
             if stale is not None:
                 damaged(stale)
             return
-        data_stop = file.start + min(data_end(file.path), file.size)
-        one = damage_of(frames.fault, mapped, file.path, file.start, file.stop, data_stop)
+        one = damage_of(frames.fault, mapped, file.path, file.start, file.stop, _data_stop(file))
         damaged(one)
         at = one.stop
         if at >= stop:
@@ -163,16 +166,5 @@ def end_of_file(file: LogFile, at: int | None = None) -> int:
         )  # fmt: skip
         for step in frames:
             for _ in step:
-                require_whole(file, mapped)
+                mapped.require_whole()
     return frames.end
-
-
-def require_whole(file: LogFile, mapped: MappedFile) -> None:
-    """Refuse a file that is shorter now: where it ends inside a page, its map would read as zeros."""
-    if isinstance(file.path, Place):
-        return  # a window makes sure of it
-    size = status_of(file.path).st_size
-    if min(size, mapped.size) < file.size or size < mapped.size:
-        raise TruncatedFileError(
-            "the file shrank while it was open", path=file.path, expected=f"{file.size} bytes", got=size
-        )

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from mqindex.errors import FormatError
+from mqindex.errors import FormatError, TruncatedFileError
 from mqindex.files import disk
 from mqindex.files.closable import Closable
+from mqindex.files.paths import status_of
+from mqindex.files.places.place import Place
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.log.expiry import LogExpiredError
 from mqindex.rocketmq.log.frame_windows import MARGIN, frame_window
 from mqindex.rocketmq.log.log_files import LogFile, Skipped
-from mqindex.rocketmq.log.log_scan import require_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -100,7 +101,7 @@ class MappedLog(Closable):
     def _map_of(self, file: LogFile) -> MappedFile:
         self._require_open()
         mapped = self._maps.get(file.path, lambda _: file.open())
-        require_whole(file, mapped)
+        _require_whole(file, mapped)
         return mapped
 
     def _not_there(self, phy_offset: int, low: int, kind: type[FormatError]) -> FormatError:
@@ -110,4 +111,15 @@ class MappedLog(Closable):
             expected=f"{low}..{self.files[-1].stop - 1}" if self.files else "a log with files",
             got=phy_offset,
             hint="the broker may have deleted the file that held it",
+        )
+
+
+def _require_whole(file: LogFile, mapped: MappedFile) -> None:
+    """Refuse a file that is shorter now: where it ends inside a page, its map would read as zeros."""
+    if isinstance(file.path, Place):
+        return  # a window makes sure of it
+    size = status_of(file.path).st_size
+    if min(size, mapped.size) < file.size or size < mapped.size:
+        raise TruncatedFileError(
+            "the file shrank while it was open", path=file.path, expected=f"{file.size} bytes", got=size
         )

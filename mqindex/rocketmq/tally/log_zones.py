@@ -40,8 +40,11 @@ class LogZones:
 
     def of(self, file: LogFile, mapped: MappedFile, *, last: bool) -> ZoneMap:
         """The map of all messages of a file; `last`: a broker may be writing it, so what is new is read."""
-        identity = identity_of(file.path)
-        known = known_zones(self._cache, file, mapped, last=last)
+        try:
+            identity = identity_of(file.path)
+            known = known_zones(self._cache, file, mapped, last=last)
+        except FileNotFoundError:  # it was deleted since it was opened
+            return self._gathered(file, mapped, ZoneMap.empty(file.start), last=last)[0]
         if known is not None and known.end >= file.stop:
             return known
         return self.extended(file, mapped, known or ZoneMap.empty(file.start), identity, last=last)
