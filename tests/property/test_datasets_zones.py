@@ -1,0 +1,115 @@
+"""Whichever pass has filled the cache, and whatever is lost of indexes, queues and zone maps: no answer changes."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mqindex
+from mqindex import kafka, rocketmq
+from mqindex.engines import LocalEngine
+from mqindex.rocketmq.dispatch.follow import follow
+from tests.property.test_datasets import compare, damage_is_told
+from tests.support.golden import STORE_CASES, case
+from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
+from tests.support.growing_store import Turns
+from tests.support.nightly import NIGHTLY, some
+from tests.support.small_zones import small_zones
+
+__all__ = ["damage_is_told", "small_zones"]  # fixtures
+pytestmark = pytest.mark.usefixtures("small_zones")
+
+FILTERS = 2  # of each combination
+SAMPLE = 4  # combinations of each pass and place; at night all of them
+SAMPLED = {"clock-back-493", "rolls-493", "410-backwards", "410-txn"}
+NO_UNITS = {"basic-493", "basic-550", "crc-v2-lmq-550", "killed-493", "medium-493", "tx-delay-lmq-493"}  # of some
+STATES = ("whole", "removed", "damaged")
+Pass = Callable[[Path, Path, Path], object]
+
+
+def scanned(home: Path, cache: Path, out: Path) -> None:
+    broker = rocketmq if (home / "commitlog").is_dir() else kafka
+    with broker.scan(home, begin=0, cache=cache) as found:
+        for _ in found:
+            pass
+
+
+STORE_PASSES: dict[str, Pass] = {
+    "scan": scanned,
+    "verify": lambda store, cache, out: rocketmq.verify(store, cache=cache, engine=LocalEngine(2)),
+    "rebuild": lambda store, cache, out: rocketmq.rebuild(store, out, cache=cache, split_size=4096),
+    "follow": lambda store, cache, out: follow(store, out, stop=Turns(200), cache=cache, engine=LocalEngine(1)),
+}
+PARTITION_PASSES: dict[str, Pass] = {
+    "scan": scanned,
+    "verify": lambda home, cache, out: kafka.verify(home, deep=True, cache=cache, engine=LocalEngine(2)),
+    "rebuild": lambda home, cache, out: kafka.rebuild(home, out, cache=cache, engine=LocalEngine(2)),
+}
+
+
+def each(passes: dict[str, Pass], names: list[str]) -> list[Any]:
+    return some(itertools.product(passes, names), lambda fill, name: name in SAMPLED)
+
+
+@pytest.mark.parametrize(("fill", "name"), each(STORE_PASSES, STORE_CASES))
+def test_a_store(fill: str, name: str, tmp_path: Path, rng: random.Random) -> None:
+    store, cache = case(name).unpack(tmp_path), tmp_path / "zones"
+    whole = mqindex.dataset(store, cache=False).to_table()
+    STORE_PASSES[fill](store, cache, tmp_path / "out")
+    assert below(cache) or (fill == "follow" and name in NO_UNITS)
+    lost = Lost(rng, cache, index=[store / "index"], queue=[store / "consumequeue"])
+    for state in lost.combinations():
+        compare(mqindex.dataset(store, cache=cache), rng, whole=whole, filters=FILTERS, said=state)
+
+
+@pytest.mark.parametrize(("fill", "name"), each(PARTITION_PASSES, PARTITION_CASES))
+def test_a_partition(fill: str, name: str, tmp_path: Path, rng: random.Random) -> None:
+    partition, cache = PartitionCase(name).closed(tmp_path), tmp_path / "zones"
+    whole = mqindex.dataset(partition, cache=False).to_table()
+    PARTITION_PASSES[fill](partition, cache, tmp_path / "out")
+    assert below(cache) or not len(whole)
+    lost = Lost(rng, cache, index=[*partition.glob("*.index")], times=[*partition.glob("*.timeindex")])
+    for state in lost.combinations():
+        compare(mqindex.dataset(partition, cache=cache), rng, whole=whole, filters=FILTERS, said=state)
+
+
+class Lost:
+    """Files that are whole, removed or damaged, kind by kind; zone maps also those of one another."""
+
+    def __init__(self, rng: random.Random, cache: Path, **kinds: list[Path]) -> None:
+        self._rng, self._cache = rng, cache
+        files = {kind: [file for path in paths for file in below(path)] for kind, paths in kinds.items()}
+        self._files = {kind: {file: file.read_bytes() for file in found} for kind, found in files.items()}
+        self._files["zones"] = {file: file.read_bytes() for file in below(cache)}
+
+    def combinations(self) -> Any:
+        """Bring about one after the other."""
+        found = list(itertools.product(*([*STATES, "exchanged"][: 4 if k == "zones" else 3] for k in self._files)))
+        for states in found if NIGHTLY else self._rng.sample(found, SAMPLE):
+            shutil.rmtree(self._cache, ignore_errors=True)
+            for files, state in zip(self._files.values(), states, strict=True):
+                self._bring(files, state)
+            yield dict(zip(self._files, states, strict=True))
+
+    def _bring(self, files: dict[Path, bytes], state: str) -> None:
+        others = list(files.values())
+        others = others[1:] + others[:1] if state == "exchanged" else others
+        for (file, data), other in zip(files.items(), others, strict=True):
+            file.unlink(missing_ok=True)
+            if state != "removed":
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(self._damaged(data) if state == "damaged" else other)
+
+    def _damaged(self, data: bytes) -> bytes:
+        at = self._rng.randrange(len(data) + 1)
+        return self._rng.choice((data[:at], data[:at] + self._rng.randbytes(8) + data[at + 8 :], bytes(len(data))))
+
+
+def below(path: Path) -> list[Path]:
+    return sorted(file for file in [path, *path.rglob("*")] if file.is_file())
