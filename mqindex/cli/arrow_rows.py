@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ class ArrowRows(Mapping[str, Any]):
         return self._table.__arrow_c_stream__(requested_schema)
 
 
-def rows_where(scan: Scanned, where: str, columns: list[str] | None, limit: int | None) -> Iterator[ArrowRows]:
+def rows_where(scan: Scanned, where: str, columns: list[str] | None, limit: int | None) -> Generator[ArrowRows]:
     """The rows of a scan for which an SQL expression is true."""
     with needing("--where needs duckdb and pyarrow: pip install 'mqindex[sql]'", "duckdb", "pyarrow"):
         import duckdb
@@ -99,9 +99,9 @@ def interruptible(batches: Iterator[ArrowRows], stop: Callable[[], None] | None 
             yield batch
     finally:
         asked.put(False)
-        if stop is not None:
-            stop()
-            thread.join()
+        while stop is not None and thread.is_alive():
+            stop()  # again: DuckDB forgets one that comes before its query begins
+            thread.join(0.1)
 
 
 def _each_once(names: list[str]) -> list[str]:

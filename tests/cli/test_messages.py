@@ -9,17 +9,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import active_count
+from threading import Event, Timer, active_count
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mqindex import kafka, rocketmq
+from mqindex.cli.arrow_rows import interruptible
 from mqindex.cli.printing.formats import FORMATS
 from mqindex.columns.columns import Columns
+from mqindex.kafka.scanning.segment_reader import SegmentReader
 from tests.cli.conftest import COMMAND, Shell, Store, process
 from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import KafkaRecord, PartitionWriter
@@ -268,6 +271,54 @@ def test_no_thread_of_a_filter_is_left(shell: Shell, lost: Store) -> None:
     for more in (["--limit", "1"], [], ["--columns", "none"], ["--where", "no such column"]):
         shell("messages", lost.root, "--where", "queue_id >= 0", "--json", *more)
         assert active_count() == before
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError, KeyboardInterrupt])
+def test_what_ends_while_duckdb_reads_on_waits_for_it(
+    error: type[BaseException], shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scan was closed in the middle of a batch: exit code 2, "generator already executing"."""
+    pytest.importorskip("duckdb")
+    writer, before, reading = PartitionWriter(tmp_path / "logs" / "t-0"), active_count(), Event()
+    for _ in range(300):
+        writer.append([KafkaRecord(bytes(100_000))])
+    writer.close()
+    picked = SegmentReader._picked
+
+    def slowly(*arguments: Any) -> Iterator[Columns]:
+        reading.set()
+        time.sleep(0.02)
+        yield from picked(*arguments)
+
+    def ended(batches: Iterator[Any], command: str) -> None:
+        next(batches), next(batches)
+        reading.clear()
+        reading.wait(1)
+        raise error
+
+    monkeypatch.setattr(SegmentReader, "_picked", slowly)
+    monkeypatch.setitem(FORMATS, "csv", ended)
+    done = shell("messages", tmp_path / "logs", "--where", "true", "--format", "csv")
+    assert done.status in (128 + signal.SIGPIPE, 128 + signal.SIGINT), done.err
+    assert "generator" not in done.err and active_count() == before
+
+
+def test_an_interrupt_that_comes_before_duckdb_begins_is_not_lost() -> None:
+    """DuckDB forgets it when a query begins, which was then waited for to its end."""
+    pytest.importorskip("duckdb")
+    stopped = Event()
+
+    def batches() -> Iterator[Any]:
+        time.sleep(0.3)
+        stopped.clear()
+        assert stopped.wait(20)
+        yield
+
+    Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(interruptible(batches(), stopped.set))
+    assert time.monotonic() - begun < 10
 
 
 def test_a_topic_without_a_name_is_not_every_topic(shell: Shell, tmp_path: Path) -> None:

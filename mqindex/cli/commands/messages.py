@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -122,8 +122,8 @@ def command(
     )  # fmt: skip
     with contextlib.closing(broker.messages(path, selection, options)) as scan:
         rows = _Rows(scan, columns, where, limit)
-        with written_to(out, path, force=force):
-            FORMATS[FORMS[form]](iter(rows), "messages")
+        with written_to(out, path, force=force), contextlib.closing(iter(rows)) as batches:
+            FORMATS[FORMS[form]](batches, "messages")
         for one in (*scan.damage, *map(deleted_meanwhile, scan.expired)):
             say(str(one))
         if not rows.count:
@@ -154,12 +154,13 @@ class _Rows:
         self._scan, self._columns, self._where, self._limit = scan, columns, where, limit
         self.count = 0
 
-    def __iter__(self) -> Iterator[Columns]:
-        for batch in self._batches():
-            self.count += rows_of(batch)
-            yield batch
+    def __iter__(self) -> Generator[Columns]:
+        with contextlib.closing(self._batches()) as batches:
+            for batch in batches:
+                self.count += rows_of(batch)
+                yield batch
 
-    def _batches(self) -> Iterator[Columns]:
+    def _batches(self) -> Generator[Columns]:
         if self._where is None:
             return first_rows(chain([self._scan.empty()], self._scan), self._limit)
         from mqindex.cli.arrow_rows import rows_where

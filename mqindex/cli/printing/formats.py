@@ -11,7 +11,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from mqindex._needs import needing
@@ -132,7 +132,7 @@ def rows_of(batch: Columns) -> int:
     return len(next(iter(batch.values())))
 
 
-def first_rows(batches: Iterator[Columns], limit: int | None) -> Iterator[Columns]:
+def first_rows(batches: Iterator[Columns], limit: int | None) -> Generator[Columns]:
     """The first rows of all batches; None: all. An empty batch is passed on, for its names."""
     left = 2**63 if limit is None else limit
     for batch in batches:
