@@ -71,7 +71,7 @@ def arrow_rows(relation: Any) -> Iterator[ArrowRows]:
         yield ArrowRows(pa.Table.from_batches([batch]).rename_columns(names))
 
 
-def interruptible(batches: Iterator[ArrowRows], stop: Callable[[], None] | None = None) -> Iterator[ArrowRows]:
+def interruptible(batches: Iterator[ArrowRows], stop: Callable[[], None] | None = None) -> Generator[ArrowRows]:
     """The same, made in a thread of its own: a call into DuckDB takes no signal until it ends, a wait for it does.
 
     stop : ends such a call; then the thread has ended whenever this has. None: the process ends with the call.

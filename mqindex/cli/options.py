@@ -149,7 +149,8 @@ def cache_option(of_kafka: str = "", default: str = "the user's cache") -> Decor
         "--cache",
         metavar="DIR",
         callback=lambda context, option, value: False if value == "none" else value,
-        help=f"Where zone maps are kept{of_kafka}; none: nowhere.  [default: {default}]",
+        help=f"Where zone maps are kept, which times and topics are where in a log{of_kafka}; none: nowhere.  "
+        f"[default: {default}]",
     )
 
 

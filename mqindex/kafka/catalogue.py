@@ -368,8 +368,8 @@ PROPERTIES_WRITTEN_ANEW = replace(PROPERTIES_MISSING, severity="warning",
     hint="a broker with ZooKeeper writes it anew; where its configuration has no broker.id it gets a new one, and the "
          "partitions are not its own then", stops_start=False)
 PROPERTIES_OF_A_COPY = replace(PROPERTIES_MISSING, severity="info",
-    hint="a directory without checkpoints is a copy of partitions: what is said of a start holds where they have their "
-         "meta.properties", stops_start=False)
+    hint="it has no checkpoints either, and is taken for a copy of partitions: `would a broker start` is for them in a "
+         "log dir that has its meta.properties", stops_start=False)
 PARTITION_METADATA = Kind("partition-metadata", "error",
     "A partition.metadata cannot be read: a broker puts the whole log dir offline.",
     f"{_OFFLINE}; restore it from a replica, where the topic has the same id", stops_start=True)

@@ -52,7 +52,8 @@ def tables(path: str | os.PathLike[str], **options: Any) -> list[str]:
 
 
 def dataset(path: str | os.PathLike[str], table: str | None = None, **options: Any) -> TableDataset:
-    """A table of a path, as a `pyarrow.dataset.Dataset`: DuckDB, DataFusion, polars and pandas take it as it is.
+    """A table of a path, as a `pyarrow.dataset.Dataset`: DuckDB and DataFusion take it as it is, polars by `lazy`, and
+    pandas by `to_table(columns, filter).to_pandas()`.
 
     The columns and the filter of a query reach the reader: what cannot hold a row that passes is not read, as far as
     the files prove it (topic, queue and partition, times, offsets, keys). A filter that is not understood costs time

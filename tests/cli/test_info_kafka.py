@@ -82,7 +82,7 @@ def test_growth_is_told_where_times_tell_it(shell: Shell, tmp_path: Path, times:
     done = shell("info", tmp_path / "t-0")
     assert (done.status, done.err) == (0, "")
     if growth is None:
-        assert "  growth   too short to tell: it takes a first and a last record" in done.out
+        assert "  growth   too short to tell: it needs two records a day apart" in done.out
         assert shell("info", tmp_path / "t-0", "--json").json[0]["glance"]["rates"] is None
     else:
         rates = shell("info", tmp_path / "t-0", "--json").json[0]["glance"]["rates"]

@@ -198,7 +198,7 @@ def test_no_growth_is_told_of_times_that_tell_none(shell: Shell, tmp_path: Path,
     make_queued_store(tmp_path, messages)
     (info,) = shell("info", tmp_path, "--json").json
     assert info["glance"]["rates"] is None
-    assert "growth        too short to tell: it takes a first and a last message" in shell("info", tmp_path).out
+    assert "growth        too short to tell: it needs two messages a day apart" in shell("info", tmp_path).out
 
 
 def test_what_the_system_says_is_told_without_its_number(shell: Shell) -> None:

@@ -93,7 +93,7 @@ def test_a_file_appears_when_it_is_complete(shell: Shell, lost: Store, tmp_path:
     pq = pytest.importorskip("pyarrow.parquet")
     out = tmp_path / "found.parquet"
     done = shell("messages", lost.root, "--topic", "LostTopic", "--out", out)
-    assert (done.status, done.out, done.err) == (0, "", f"mqindex: wrote {out}\n")
+    assert (done.status, done.out, done.err) == (0, "", f"mqindex: wrote 610 rows to {out}\n")
     table = pq.read_table(out)
     assert table["phy_offset"].to_pylist() == offsets(lost.root, topic="LostTopic")
     assert str(table.schema.field("store_timestamp").type) == "timestamp[ms, tz=UTC]"
@@ -105,6 +105,14 @@ def test_a_file_appears_when_it_is_complete(shell: Shell, lost: Store, tmp_path:
     inside = shell("messages", lost.root, "--out", lost.root / "commitlog" / "x.csv")
     assert inside.status == 2 and "expected a place outside" in inside.err
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+def test_an_answer_without_rows_is_a_file_that_says_so(shell: Shell, lost: Store, tmp_path: Path) -> None:
+    """It was said to be written, and the next command met it."""
+    out = tmp_path / "none.csv"
+    done = shell("messages", lost.root, "--begin", "2030-01-01", "--columns", "keys", "--out", out)
+    assert (done.status, done.err.splitlines()[0]) == (1, f"mqindex: wrote 0 rows to {out}")
+    assert out.read_text() == "keys\n"
 
 
 def test_nothing_is_left_of_a_file_that_was_not_completed(shell: Shell, lost: Store, tmp_path: Path) -> None:

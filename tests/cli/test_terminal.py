@@ -88,7 +88,7 @@ def test_a_wrong_topic_gets_a_hint_on_a_terminal(basic: Store) -> None:
     assert "check both" in plain(shown)
 
 
-def test_an_offset_that_is_nowhere_gets_a_hint_on_a_terminal(tmp_path: Path) -> None:
+def test_an_offset_that_is_nowhere_gets_a_hint(tmp_path: Path) -> None:
     partition = PartitionCase("410-plain-mono").closed(tmp_path)
     status, printed, shown = on_a_terminal("query", partition, "--offset", "99999999")
     assert (status, printed) == (1, "")

@@ -15,9 +15,9 @@ from mqindex.cli.brokers import SCANNED, broker_of
 from mqindex.cli.keys import key_batches
 from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, cache_option, out_file_option, path_options, subcommand, time_option
-from mqindex.cli.output_file import ENDINGS, written_to
+from mqindex.cli.output_file import ENDINGS, Counted, written_to
 from mqindex.cli.places import require_outside
-from mqindex.cli.printing.formats import FORMATS, first_rows, rows_of
+from mqindex.cli.printing.formats import FORMATS, first_rows
 from mqindex.cli.trouble import say
 from mqindex.wording.text import deleted_meanwhile
 
@@ -121,14 +121,15 @@ def command(
         cache, decode,
     )  # fmt: skip
     with contextlib.closing(broker.messages(path, selection, options)) as scan:
-        rows = _Rows(scan, columns, where, limit)
-        with written_to(out, path, force=force), contextlib.closing(iter(rows)) as batches:
-            FORMATS[FORMS[form]](batches, "messages")
+        counted = Counted()
+        rows = counted.of(_rows(scan, columns, where, limit))
+        with written_to(out, path, force=force, counted=counted), contextlib.closing(rows):
+            FORMATS[FORMS[form]](rows, "messages")
         for one in (*scan.damage, *map(deleted_meanwhile, scan.expired)):
             say(str(one))
-        if not rows.count:
+        if not counted.rows:
             say("; ".join(filter(None, (f"{path}: no such message", broker.other_topics(kind, path, topic)))))
-        return 1 if scan.damage or not rows.count else 0
+        return 1 if scan.damage or not counted.rows else 0
 
 
 def form_of(form: str | None, out: str | None, as_json: bool) -> str:
@@ -147,22 +148,10 @@ def form_of(form: str | None, out: str | None, as_json: bool) -> str:
     return ENDINGS[ending]
 
 
-class _Rows:
-    """The batches that are printed, an empty one first, and how many rows they had."""
+def _rows(scan: Scanned, columns: list[str] | None, where: str | None, limit: int | None) -> Generator[Columns]:
+    """The batches that are printed, an empty one first."""
+    if where is None:
+        return first_rows(chain([scan.empty()], scan), limit)
+    from mqindex.cli.arrow_rows import rows_where
 
-    def __init__(self, scan: Scanned, columns: list[str] | None, where: str | None, limit: int | None) -> None:
-        self._scan, self._columns, self._where, self._limit = scan, columns, where, limit
-        self.count = 0
-
-    def __iter__(self) -> Generator[Columns]:
-        with contextlib.closing(self._batches()) as batches:
-            for batch in batches:
-                self.count += rows_of(batch)
-                yield batch
-
-    def _batches(self) -> Generator[Columns]:
-        if self._where is None:
-            return first_rows(chain([self._scan.empty()], self._scan), self._limit)
-        from mqindex.cli.arrow_rows import rows_where
-
-        return rows_where(self._scan, self._where, self._columns, self._limit)
+    return rows_where(scan, where, columns, limit)

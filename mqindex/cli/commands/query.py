@@ -43,8 +43,8 @@ from mqindex.cli.options import BrokerOptions, path_options, subcommand, time_op
 )  # fmt: skip
 @click.option(
     "--timestamp", "timestamps", multiple=True, metavar="TIME",
-    help="Kafka: the first record at this time or later (-1 end, -2 begin, -3 greatest time); likewise. RocketMQ: the "
-    "offset of each queue at this time.",
+    help="The offset of each queue, or of a partition the first record, at this time or later; repeat it, or - for one "
+    "a line on stdin. Kafka also takes -1 (end), -2 (begin), -3 (greatest time).",
 )  # fmt: skip
 @click.option(
     "--boundary", type=click.Choice(["lower", "upper", "nearest"]),

@@ -60,7 +60,7 @@ def _earlier(context: click.Context, option: click.Parameter, given: IO[bytes] |
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 @click.option(
     "--deep", is_flag=True,
-    help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record.",
+    help="Compare every index entry with the log, and every body or record with its checksum.",
 )  # fmt: skip
 @click.option("--show-keys", is_flag=True, help="RocketMQ: name the most frequent keys, else only their hashes.")
 @click.option(

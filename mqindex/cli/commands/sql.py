@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import click
@@ -10,8 +10,8 @@ import click
 from mqindex._needs import needing
 from mqindex.cli.commands.messages import FORMS, form_of
 from mqindex.cli.options import STORAGE_OPTION, json_option, out_file_option, placed, subcommand
-from mqindex.cli.output_file import written_to
-from mqindex.cli.printing.formats import FORMATS, Columns, rows_of
+from mqindex.cli.output_file import Counted, written_to
+from mqindex.cli.printing.formats import FORMATS
 from mqindex.cli.trouble import Trouble
 from mqindex.files import disk
 from mqindex.files.places.place import is_url
@@ -62,21 +62,10 @@ def command(
     def answer() -> Iterator[ArrowRows]:
         yield from arrow_rows(sql(query, **paths))
 
-    counted = _Counted()
-    with written_to(out, *paths.values(), force=force), engine_errors(f"{query!r:.200}"):
+    counted = Counted()
+    with written_to(out, *paths.values(), force=force, counted=counted), engine_errors(f"{query!r:.200}"):
         FORMATS[FORMS[form]](counted.of(interruptible(answer())), "sql")
     return 0 if counted.rows else 1
-
-
-class _Counted:
-    """How many rows went through."""
-
-    rows = 0
-
-    def of(self, batches: Iterable[Columns]) -> Iterator[Columns]:
-        for batch in batches:
-            self.rows += rows_of(batch)
-            yield batch
 
 
 def _pair(text: str) -> tuple[str, str]:

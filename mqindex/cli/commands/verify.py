@@ -23,8 +23,8 @@ from mqindex.wording.verdict import verdict
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option(
     "--deep", is_flag=True,
-    help="RocketMQ: compare every index entry with the log, and every body with its checksum. Kafka: every record. "
-    "And of a result in an object store every file with its checksum.",
+    help="Compare every index entry with the log, and every body or record with its checksum; of a result in an "
+    "object store every file with its own.",
 )  # fmt: skip
 @cache_option(", of Kafka's logs with --deep")
 @report_options(*VERIFIED)

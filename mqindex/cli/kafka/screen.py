@@ -123,7 +123,7 @@ def _rates(seen: Facts) -> list[tuple[str, str]]:
         return []
     rates = seen["rates"]
     if rates is None:
-        return [("growth", "too short to tell: it takes a first and a last record whose times are a day apart")]
+        return [("growth", "too short to tell: it needs two records a day apart")]
     words = f"{amount(rates['bytes_a_day'], 'byte')} a day"
     if rates["records_a_day"] is not None:
         words += f", {amount(rates['records_a_day'], 'record')} a day"

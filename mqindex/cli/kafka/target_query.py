@@ -52,7 +52,7 @@ def print_answers(kind: str, path: str, question: Question, *, as_json: bool) ->
                 rows = rows or Rows([Column(name, 0 if name in _TEXTS else 20) for name in _with_time(answer)])
                 rows.write([list(_with_time(answer).values())])
         sys.stdout.flush()
-    if not found and sys.stderr.isatty():
+    if not found:
         say(f"nothing is found there; `{command_line('info', path)}` says what it reaches")
     return found
 

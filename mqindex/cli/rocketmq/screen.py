@@ -77,7 +77,7 @@ def _log(part: Facts) -> str:
 def _index(part: Facts) -> str:
     unread = sum("error" in file for file in part["files"])
     bad = f", {unread} cannot be read" if unread else ""
-    return f"{plural(part['entries'], 'entry')} in {plural(len(part['files']), 'file')} of {size(part['size'])}{bad}"
+    return f"{plural(part['entries'], 'entry')}, {size(part['size'])} in {plural(len(part['files']), 'file')}{bad}"
 
 
 def _queues(part: Facts) -> str:
@@ -87,7 +87,7 @@ def _queues(part: Facts) -> str:
 
 def _rates(rates: Facts | None) -> list[tuple[str, str]]:
     if rates is None:
-        return [("growth", "too short to tell: it takes a first and a last message whose times are a day apart")]
+        return [("growth", "too short to tell: it needs two messages a day apart")]
     first, last = rates["first_timestamp"], rates["last_timestamp"]
     words = f"{amount(rates['bytes_a_day'], 'byte')} a day"
     if rates["messages_a_day"] is not None:

@@ -39,7 +39,7 @@ def find_backups(backup: str | os.PathLike[str], root: str, homes: Collection[st
         there = _names(homes)
         raise FileStateError(
             "no backup is named" if there else "no backup is there", path=root,
-            expected=f"one of {', '.join(there)}" if there else None,
+            expected=f"--undo with one of {', '.join(there)}" if there else None,
         )  # fmt: skip
     place, name = os.path.split(given)
     if os.path.basename(place) == "*":

@@ -221,7 +221,10 @@ def _require_endpoints(options: dict[str, Any]) -> None:
         if found is None:
             raise ValueError(f"{name}: expected a URL, as https://host:port")
         if found[1] == "http" and not _allows_http(options):
-            raise ValueError(f"{name} begins with http://, which is not encrypted: if it shall, add allow_http=true")
+            raise ValueError(
+                f"{name} begins with http://, which is not encrypted: where this is meant, set "
+                "AWS_ALLOW_HTTP=true, or the storage option allow_http=true"
+            )
 
 
 def _allows_http(options: dict[str, Any]) -> bool:

@@ -121,7 +121,7 @@ def test_what_cannot_be_reached_is_one_sentence(run: Run, s3: Server, tmp_path: 
     region = ["--storage-option", "region=us-east-1"]
     done = run(command, url, *more, *nowhere, *region, *given[:2])
     assert (done.status, done.out) == (2, "")
-    assert "endpoint begins with http://, which is not encrypted: if it shall, add allow_http=true\n" in done.err
+    assert "endpoint begins with http://, which is not encrypted: where this is meant, set AWS_ALLOW_HTTP" in done.err
     done = run(command, url, *more, "--storage-option", "endpoint=http://127.0.0.1:1", *given)
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith(f"mqindex: {url}: the server cannot be reached; ")
