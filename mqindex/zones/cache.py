@@ -26,7 +26,7 @@ Cache = str | os.PathLike[str] | bool | None
 
 _MAGIC: Final = b"MQZONES1"
 _HEAD: Final = struct.Struct("<8s32s32sqqqq")  # magic, version of the file, mark of its end, base, end, zones, topics
-_MOST: Final = 1 << 30  # bytes: a log file of many TiB has less
+_MOST: Final = 64 << 20  # bytes: a log file of 100 GiB has less
 MARK_BYTES: Final = 256 << 10
 """Of what comes before the end: a log that goes on has them still, one that was cut and written anew has not."""
 
@@ -109,6 +109,8 @@ class ZoneCache:
             with reading(self._path(identity)) as file:
                 found = os.fstat(file.fileno())
                 if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                    return None
+                if found.st_size > _MOST:
                     return None
                 data = file.read(_MOST)
         except (OSError, MQIndexError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,20 @@ def test_a_cache_that_others_may_write_is_not_read(tmp_path: Path) -> None:
     cache.store(FileZones(identity, 0, a_map(), bytes(32)))
     os.chmod(tmp_path / "cache" / identity.name.hex(), 0o666)
     assert cache.load(identity, 0) is None
+
+
+def test_a_file_in_a_cache_that_is_longer_than_any_map_is_not_read(tmp_path: Path) -> None:
+    """A GiB of it was, for each log file that a scan came to."""
+    (tmp_path / "log").write_bytes(b"x")
+    cache, identity = ZoneCache.of(tmp_path / "cache"), identity_of(str(tmp_path / "log"))
+    cache.store(FileZones(identity, 0, a_map(), bytes(32)))
+    os.truncate(tmp_path / "cache" / identity.name.hex(), 8 << 30)
+    tracemalloc.start()
+    try:
+        assert cache.load(identity, 0) is None
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_cache_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
