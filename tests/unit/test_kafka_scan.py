@@ -18,6 +18,7 @@ from mqindex.zones.zone_map import ZONE_BYTES
 from tests.support.big_segments import BIG_BATCH, RECORDS, write_big_segment
 from tests.support.damaged_partition import DAMAGE, damaged_partition
 from tests.support.elsewhere import WAYS, Ways, memory
+from tests.support.golden_kafka import PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 pa = pytest.importorskip("pyarrow")
@@ -362,6 +363,23 @@ def test_what_is_deleted_elsewhere_is_said_too(tmp_path: Path, memory: Ways, eta
         WAYS.store.delete(gone.removeprefix("memory://"))
         assert offsets(records) == [*range(10), *range(20, 30)] and records.expired == [gone]
         WAYS.put(gone, data)
+
+
+@pytest.mark.parametrize("name", ["410-txn", "410-txn-open"])
+@pytest.mark.parametrize("lost", ["removed", "zeros", "of another segment", "of another kind"])
+def test_committed_records_are_there_whatever_is_wrong_with_an_offset_index(
+    name: str, lost: str, tmp_path: Path
+) -> None:
+    """With bytes of another kind the log ended before its last segment began."""
+    partition = PartitionCase(name).closed(tmp_path)
+    expected = offsets(scan(partition, isolation_level="read_committed", cache=False))
+    first, *_, last = sorted(partition.glob("*.index"))
+    others = {"zeros": bytes(last.stat().st_size), "of another segment": first.read_bytes()}
+    others["of another kind"] = first.with_suffix(".txnindex").read_bytes()
+    last.unlink()
+    if lost in others:
+        last.write_bytes(others[lost])
+    assert offsets(scan(partition, isolation_level="read_committed", cache=False)) == expected != []
 
 
 def test_a_segment_that_is_open_is_read_whoever_deletes_it(tmp_path: Path) -> None:

@@ -339,9 +339,12 @@ class LogSegment(LogBytes, SegmentSearch):
         """
         indexed = self.indexes.ask(IndexKind.OFFSET, lambda index: index.last_offset)
         found = self.translate_offset(self.base_offset if indexed is None else indexed)
-        last = self.base_offset - 1
-        for rows in self._batch_arrays(self.size if found is None else found.position, check_crc=False):
-            last = int(rows["last_offset"][-1])
+        for start in (self.size if found is None else found.position, 0):
+            last = self.base_offset - 1
+            for rows in self._batch_arrays(start, check_crc=False):
+                last = int(rows["last_offset"][-1])
+            if last >= self.base_offset:
+                break  # else the index led astray
         return last + 1
 
     @property

@@ -91,7 +91,8 @@ def scan(
     start_offset, end_offset : int: start_offset <= offset < end_offset, in each partition
     keys : bytes or str, or several: records that have one of them as their key
     isolation_level : None: every record that is in the log; "read_uncommitted": without the markers of transactions;
-        "read_committed": also without what was aborted, and only up to the first open transaction
+        "read_committed": also without what was aborted, and only up to the first open transaction, as a broker with
+        these `.txnindex` and snapshots of producers says; `verify` tells where the log says otherwise
     columns : names; None: all: topic, partition int32, those of `LogSegment.records` with timestamp datetime64[ms]
         (UTC, NaT where there is none), segment int64 (its base offset)
     cache : a directory; None: `mqindex/zones` in the user's cache directory; False: nothing is kept
