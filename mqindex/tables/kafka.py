@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -40,6 +41,7 @@ from mqindex.tables.table import (
     tell,
     texts,
 )
+from mqindex.wording.text import deleted_meanwhile
 
 _OF_SEGMENT: Final = {"topic": "text", "partition": "i4", "segment": "i8"}
 _PRODUCERS: Final = no_rows({
@@ -140,6 +142,17 @@ def _segments(path: str, kind: str, bounds: Bounds) -> Iterator[tuple[dict[str, 
                 yield of, segment
 
 
+@contextmanager
+def _told_if_deleted(file: str, path: str) -> Iterator[None]:
+    """Go on where a file of `path` is gone since it was listed, and say so."""
+    try:
+        yield
+    except FileNotFoundError:
+        if file == absolute(path):
+            raise
+        tell([deleted_meanwhile(file)])
+
+
 def _rows(of: Mapping[str, Any], segment: int, found: Mapping[str, Any], rows: int) -> Columns:
     return Columns({**named(rows, **of), "segment": np.full(rows, segment, np.int64), **found}, rows)
 
@@ -156,11 +169,7 @@ def batches(path: str, kind: str, options: Options) -> Table:
 def _batches(path: str, kind: str, options: Options, columns: Sequence[str], bounds: Bounds) -> Iterator[Columns]:
     check_crc = options.get("check_crc", True)
     for of, files in _segments(path, kind, bounds):
-        try:
-            segment = kafka.LogSegment._of_files(files)
-        except FileNotFoundError:  # deleted meanwhile
-            continue
-        with segment:
+        with _told_if_deleted(files.log, path), kafka.LogSegment._of_files(files) as segment:
             for rows in segment._batch_arrays(check_crc=check_crc):
                 yield _rows(of, files.base_offset, _with_times(rows), len(rows))
             tell(fault.words(segment.path) for fault in segment.damage)
@@ -192,7 +201,7 @@ def _entries(index: IndexKind, path: str, kind: str, columns: Sequence[str], bou
         place = files.indexes.get(index)
         if place is None:
             continue
-        with opened_by.open(place, base_offset=files.base_offset) as opened:
+        with _told_if_deleted(place, path), opened_by.open(place, base_offset=files.base_offset) as opened:
             for places in places_with_data(place, index):
                 for first in range(places.start, places.stop, BLOCK):
                     found = dict(opened.entries(first, min(first + BLOCK, places.stop)))
@@ -211,9 +220,11 @@ def transactions(path: str, kind: str, options: Options) -> Table:
 def _transactions(path: str, kind: str, columns: Sequence[str], bounds: Bounds) -> Iterator[Columns]:
     for of, files in _segments(path, kind, bounds):
         if (place := files.indexes.get(IndexKind.TRANSACTION)) is not None:
-            with kafka.TransactionIndex.open(place, base_offset=files.base_offset) as index:
-                found = aborted_columns(index.entries())
-            yield _rows(of, files.base_offset, found, len(found))
+            with _told_if_deleted(place, path):
+                with kafka.TransactionIndex.open(place, base_offset=files.base_offset) as index:
+                    found = aborted_columns(index.entries())
+                status_of(place)  # one that is not there reads as if it were empty
+                yield _rows(of, files.base_offset, found, len(found))
 
 
 # ---- producers
@@ -229,9 +240,10 @@ def _producers(path: str, kind: str, columns: Sequence[str], bounds: Bounds) -> 
         of = {"topic": place.topic, "partition": place.partition}
         for offset, snapshot in place.snapshots.items():
             if may_have(bounds, segment=offset, **of):
-                found = read_producers(snapshot)
-                fields = {name: _native(found[name]) for name in found.dtype.names or ()}
-                yield _rows(of, offset, {**fields, "timestamp": as_times(fields["timestamp"])}, len(found))
+                with _told_if_deleted(snapshot, path):
+                    found = read_producers(snapshot)
+                    fields = {name: _native(found[name]) for name in found.dtype.names or ()}
+                    yield _rows(of, offset, {**fields, "timestamp": as_times(fields["timestamp"])}, len(found))
 
 
 def _native(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

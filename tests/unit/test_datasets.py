@@ -412,6 +412,25 @@ def test_a_query_that_is_given_up_leaves_no_file_and_no_thread(store: Path, part
     assert threading.active_count() == threads
 
 
+@pytest.mark.parametrize("table", ["batches", "offset_index", "time_index", "transactions", "producers"])
+def test_files_that_a_broker_deletes_meanwhile_are_said(table: str, tmp_path: Path) -> None:
+    """Batches were missing without a word, and entries ended in a raw ENOENT."""
+    partition = PartitionCase("410-txn").closed(tmp_path)
+    ending = {"batches": "log", "offset_index": "index", "time_index": "timeindex", "transactions": "txnindex"}
+    files = sorted(partition.glob(f"*.{ending.get(table, 'snapshot')}"))
+    whole = mqindex.dataset(partition, table).to_table()
+    rows = mqindex.dataset(partition, table).to_batches(batch_size=1)
+    found = [next(rows)]
+    files[1].unlink()
+    with pytest.warns(UserWarning, match=rf"^{files[1]} was deleted by a broker before it was read$"):
+        found += rows
+    assert {row["segment"] for batch in found for row in batch.to_pylist()} == {
+        at for at in whole["segment"].to_pylist() if at != int(files[1].stem)
+    }
+    with pytest.raises(FileNotFoundError):
+        mqindex.dataset(files[1], table).to_table()
+
+
 def test_a_process_that_gives_up_a_query_ends(partition: Path) -> None:
     program = (
         "import sys, mqindex\n"
