@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mqindex.cli.broker import Scanned
 
 _ROWS = 1 << 16  # of one batch
+_IN_PYTHON = "Python exception"  # what DuckDB says of an error in what reads for it
 
 
 class ArrowRows(Mapping[str, Any]):
@@ -127,17 +128,17 @@ def engine_errors(asked: str) -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.Error, RuntimeError) as error:
+    except (duckdb.Error, RuntimeError, OSError) as error:  # the last one of Arrow's reader, after the first rows
         lines = str(error).strip().splitlines() or [""]
         if lines[-1] == "KeyboardInterrupt" or "Query interrupted" in lines[0]:
             raise KeyboardInterrupt from None
-        if not isinstance(error, duckdb.Error):
+        if not isinstance(error, duckdb.Error) and _IN_PYTHON not in lines[0]:
             raise
         raise Trouble(f"{asked}: {_sentence(lines)}") from None
 
 
 def _sentence(lines: list[str]) -> str:
     """Without the picture of the query; of an error in what reads for DuckDB, that one's."""
-    if "Python exception" in lines[0]:
+    if _IN_PYTHON in lines[0]:
         return next((line.partition(": ")[2] or line for line in lines[1:] if line[:1].isalpha()), lines[-1])
     return lines[0]

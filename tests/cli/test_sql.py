@@ -9,12 +9,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mqindex import kafka, rocketmq
+from mqindex.cli.printing.formats import FORMATS
 from mqindex.errors import TruncatedFileError
 from tests.cli.conftest import Shell, Store, process
 from tests.support.golden_kafka import PartitionCase
@@ -174,6 +176,32 @@ def test_an_error_while_rows_are_read_is_that_errors_sentence(
     done = shell("sql", "SELECT body FROM s", f"s={lost.root}")
     assert (done.status, done.err.count("\n")) == (2, 1)
     assert done.err.endswith("the file shrank: /x: expected 6 bytes, got 5\n")
+
+
+@pytest.mark.parametrize("command", ["sql", "messages"])
+def test_an_error_after_the_first_rows_is_its_sentence_too(command: str, shell: Shell, tmp_path: Path) -> None:
+    """It was a traceback, in one line."""
+    writer = PartitionWriter(tmp_path / "logs" / "t-0")
+    for _ in range(300):
+        writer.append([KafkaRecord(bytes(100_000))])
+    writer.close()
+    log, size = writer.path(), os.stat(writer.path()).st_size
+
+    def ended(batches: Iterator[Any], of: str) -> None:
+        next(batches), next(batches)
+        os.truncate(log, 1000)
+        for _ in batches:
+            pass
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(FORMATS, "csv", ended)
+        logs = tmp_path / "logs"
+        asked = ("sql", "FROM k", f"k={logs}") if command == "sql" else ("messages", logs, "--where", "true")
+        done = shell(*asked, "--format", "csv")
+    assert done.status == 2 and done.err.endswith(
+        f": the log was cut while it was open: {log}: expected {size}, got 1000\n"
+    )
+    assert "Traceback" not in done.err
 
 
 ASKED = "SELECT count(*) FROM range(100000000000) t(x) WHERE sqrt(x) < 0"
