@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex.errors import BadMagicError, ClosedFileError
+from mqindex.errors import BadMagicError, ClosedFileError, CorruptIndexError
 from mqindex.kafka import LogSegment, Scan, scan
 from mqindex.zones.zone_map import ZONE_BYTES
 from tests.support.big_segments import BIG_BATCH, RECORDS, write_big_segment
 from tests.support.damaged_partition import DAMAGE, damaged_partition
 from tests.support.elsewhere import WAYS, Ways, memory
-from tests.support.golden_kafka import PartitionCase
+from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
 from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
 
 pa = pytest.importorskip("pyarrow")
@@ -380,6 +380,31 @@ def test_committed_records_are_there_whatever_is_wrong_with_an_offset_index(
     if lost in others:
         last.write_bytes(others[lost])
     assert offsets(scan(partition, isolation_level="read_committed", cache=False)) == expected != []
+
+
+@pytest.mark.parametrize("name", ["410-txn", "410-txn-open"])
+@pytest.mark.parametrize("lost", ["removed", "empty", "of another"])
+def test_records_that_were_aborted_and_whose_index_is_lost_are_said(name: str, lost: str, tmp_path: Path) -> None:
+    """They are among the answer, as a broker gives them, and nothing said so."""
+    partition = PartitionCase(name).closed(tmp_path)
+    committed = offsets(scan(partition, isolation_level="read_committed", cache=False))
+    first, *_, last = sorted(partition.glob("*.txnindex"))
+    other = last.read_bytes()
+    first.unlink()
+    if lost != "removed":
+        first.write_bytes(b"" if lost == "empty" else other)
+    found = scan(partition, isolation_level="read_committed", cache=False)
+    assert set(offsets(found)) > set(committed)
+    (said,) = map(str, found.damage)
+    assert said.startswith(f"the index lacks aborted transactions, and their records are among the answer: {first}: ")
+    assert said.endswith(" got none; `mqindex repair` writes the index"), said
+
+
+@pytest.mark.parametrize("name", PARTITION_CASES)
+def test_whole_indexes_lack_no_aborted_transaction(name: str, tmp_path: Path) -> None:
+    for partition in {log.parent for log in PartitionCase(name).unpack(tmp_path).rglob("*.log")}:
+        found = scan(partition, isolation_level="read_committed", cache=False)
+        assert offsets(found) is not None and not [one for one in found.damage if isinstance(one, CorruptIndexError)]
 
 
 def test_a_segment_that_is_open_is_read_whoever_deletes_it(tmp_path: Path) -> None:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-from mqindex.kafka.log.batches import is_control
+from mqindex.errors import CorruptIndexError
+from mqindex.kafka.log.batches import is_control, is_transactional
 from mqindex.kafka.partition.partition_log import IsolationLevel, PartitionLog
+from mqindex.kafka.partition.transactions import Replay, events_of
 
 _Rows: TypeAlias = npt.NDArray[Any]
 
 
 @contextmanager
-def visible_to(level: IsolationLevel | None, directory: str) -> Iterator[Callable[[_Rows], _Rows]]:
+def visible_to(
+    level: IsolationLevel | None, directory: str, lacking: Callable[[CorruptIndexError], None] | None = None
+) -> Iterator[Callable[[_Rows], _Rows]]:
     """A function that keeps, of neighbouring batches, those that such a consumer gets; level None: all.
 
     "read_uncommitted": without control batches. "read_committed": also without those of aborted transactions, and up to
-    the last stable offset of the partition in `directory`.
+    the last stable offset of the partition in `directory`. What was aborted is what its indexes say, as for a broker.
+
+    lacking : where all batches are shown, gets of each index the first transaction that the log shows and it has not
     """
     if level is None:
         yield lambda rows: rows
@@ -27,4 +34,41 @@ def visible_to(level: IsolationLevel | None, directory: str) -> Iterator[Callabl
         yield lambda rows: rows[~is_control(rows)]
     else:
         with PartitionLog._of(directory) as log:
-            yield lambda rows: rows[log._are_committed(rows)]
+            compare = None if lacking is None else _Comparison(log, lacking)
+
+            def committed(rows: _Rows) -> _Rows:
+                if compare is not None:
+                    compare.with_index(rows)
+                return rows[log._are_committed(rows)]
+
+            yield committed
+
+
+class _Comparison:
+    """The aborted transactions of a log, as its batches pass, against those of its indexes."""
+
+    def __init__(self, log: PartitionLog, lacking: Callable[[CorruptIndexError], None]) -> None:
+        self._log, self._lacking, self._replay = log, lacking, Replay()
+        self._bases = [segment.base_offset for segment in log.segments]
+        self._told: set[int] = set()
+
+    def with_index(self, rows: _Rows) -> None:
+        """Compare those that end in some batches, neighbours in one segment."""
+        some = rows[(is_control(rows) | is_transactional(rows)) & (rows["last_offset"] >= self._log.log_start_offset)]
+        if not len(some):
+            return
+        number = bisect_right(self._bases, int(some["base_offset"][0])) - 1
+        segment = self._log.segments[number]
+        for producer, first, last, *_ in self._replay.run(events_of(some, segment._log_of(some[is_control(some)]))):
+            known = self._log._aborted.collect(last, last + 1, last)
+            if number not in self._told and (producer, last) not in {(each[0], each[2]) for each in known}:
+                self._told.add(number)
+                self._lacking(
+                    CorruptIndexError(
+                        "the index lacks aborted transactions, and their records are among the answer",
+                        path=f"{segment.path.removesuffix('.log')}.txnindex",
+                        expected=f"that of producer {producer}, offsets {first} to {last}",
+                        got="none",
+                        hint="`mqindex repair` writes the index",
+                    )
+                )

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mqindex._options import with_options_of
 from mqindex.columns.columns import Column, Columns, StringColumn, chosen_columns
 from mqindex.columns.numbers import Time
+from mqindex.errors import FormatError
 from mqindex.files.closable import Closable
 from mqindex.files.places.place import given_path
 from mqindex.kafka.directories.log_dir import homes_of
@@ -142,7 +143,8 @@ class Scan(Closable):
     path : str
     columns : tuple of str
     bytes_read, files_read : int, so far: bytes of the batches that were walked, logs that were opened
-    damage : list of ScanDamage: what was left out so far; reading goes on at the next valid batch
+    damage : list of what was left out so far, each with its sentence as str; reading goes on at the next valid batch.
+        Of committed records without bounds also what a `.txnindex` lacks, of which too much is among the answer
     expired : list of str: logs that were deleted before the scan came to their partition, elsewhere before all of them
         was read; they are left out, too
 
@@ -178,7 +180,7 @@ class Scan(Closable):
         self.path = path
         self.columns = columns
         self.bytes_read = self.files_read = 0
-        self.damage: list[ScanDamage] = []
+        self.damage: list[ScanDamage | FormatError] = []
         self.expired: list[str] = []
         self._wanted, self._level, self._cache, self._check_crc = wanted, isolation_level, cache, check_crc
         self._of_records = tuple(name for name in columns if name in COLUMNS)
@@ -209,7 +211,8 @@ class Scan(Closable):
                 self.files_read += len(opened.segments)
                 self.expired += opened.expired
                 if opened.segments:
-                    with visible_to(self._level, place.path) as visible:
+                    lacking = None if self._wanted.has_bounds else self.damage.append
+                    with visible_to(self._level, place.path, lacking) as visible:
                         for segment, size in opened.segments:
                             yield from self._of_segment(segment, size, place, visible)
                             segment.close()
