@@ -213,6 +213,21 @@ def test_a_dump_says_what_a_broker_deletes_meanwhile(
     assert (done.status, done.err) == (1, f"mqindex: {expired} was deleted by a broker before it was read\n")
 
 
+@pytest.mark.parametrize("command", [("messages",), ("dump", "--records"), ("dump",)])
+def test_what_an_index_lacks_of_aborted_transactions_is_said(
+    command: tuple[str, ...], shell: Shell, tmp_path: Path
+) -> None:
+    partition = PartitionCase("410-txn").closed(tmp_path)
+    asked = (command[0], partition, *command[1:], "--isolation-level", "read_committed", "--format", "csv")
+    assert (shell(*asked).status, shell(*asked).err) == (0, "")
+    index = min(partition.glob("*.txnindex"))
+    index.unlink()
+    done = shell(*asked)
+    assert done.status == 1 and f"lacks aborted transactions, and their records are among the answer: {index}" in (
+        done.err
+    )
+
+
 def test_arrow_on_standard_output(lost: Store) -> None:
     pa = pytest.importorskip("pyarrow")
     done = process("messages", lost.root, "--topic", "LostTopic", "--format", "arrow")

@@ -20,8 +20,8 @@ _Rows: TypeAlias = npt.NDArray[Any]
 @contextmanager
 def visible_to(
     level: IsolationLevel | None, directory: str, lacking: Callable[[CorruptIndexError], None] | None = None
-) -> Iterator[Callable[[_Rows], _Rows]]:
-    """A function that keeps, of neighbouring batches, those that such a consumer gets; level None: all.
+) -> Iterator[Callable[[Any, _Rows], _Rows]]:
+    """A function that keeps, of a log and neighbouring batches of it, those that such a consumer gets; level None: all.
 
     "read_uncommitted": without control batches. "read_committed": also without those of aborted transactions, and up to
     the last stable offset of the partition in `directory`. What was aborted is what its indexes say, as for a broker.
@@ -29,44 +29,45 @@ def visible_to(
     lacking : where all batches are shown, gets of each index the first transaction that the log shows and it has not
     """
     if level is None:
-        yield lambda rows: rows
+        yield lambda log, rows: rows
     elif level == "read_uncommitted":
-        yield lambda rows: rows[~is_control(rows)]
+        yield lambda log, rows: rows[~is_control(rows)]
     else:
-        with PartitionLog._of(directory) as log:
-            compare = None if lacking is None else _Comparison(log, lacking)
+        with PartitionLog._of(directory) as partition:
+            compare = None if lacking is None else _Comparison(partition, lacking)
 
-            def committed(rows: _Rows) -> _Rows:
+            def committed(log: Any, rows: _Rows) -> _Rows:
                 if compare is not None:
-                    compare.with_index(rows)
-                return rows[log._are_committed(rows)]
+                    compare.with_index(log, rows)
+                return rows[partition._are_committed(rows)]
 
             yield committed
 
 
 class _Comparison:
-    """The aborted transactions of a log, as its batches pass, against those of its indexes."""
+    """The aborted transactions of a partition, as its batches pass, against those of its indexes."""
 
-    def __init__(self, log: PartitionLog, lacking: Callable[[CorruptIndexError], None]) -> None:
-        self._log, self._lacking, self._replay = log, lacking, Replay()
-        self._bases = [segment.base_offset for segment in log.segments]
+    def __init__(self, partition: PartitionLog, lacking: Callable[[CorruptIndexError], None]) -> None:
+        self._partition, self._lacking, self._replay = partition, lacking, Replay()
+        self._bases = [segment.base_offset for segment in partition.segments]
         self._told: set[int] = set()
 
-    def with_index(self, rows: _Rows) -> None:
+    def with_index(self, log: Any, rows: _Rows) -> None:
         """Compare those that end in some batches, neighbours in one segment."""
-        some = rows[(is_control(rows) | is_transactional(rows)) & (rows["last_offset"] >= self._log.log_start_offset)]
-        if not len(some):
+        some = rows[
+            (is_control(rows) | is_transactional(rows)) & (rows["last_offset"] >= self._partition.log_start_offset)
+        ]
+        number = bisect_right(self._bases, int(rows["base_offset"][0])) - 1 if len(some) else -1
+        if number < 0:  # or it was deleted since it was opened
             return
-        number = bisect_right(self._bases, int(some["base_offset"][0])) - 1
-        segment = self._log.segments[number]
-        for producer, first, last, *_ in self._replay.run(events_of(some, segment._log_of(some[is_control(some)]))):
-            known = self._log._aborted.collect(last, last + 1, last)
+        for producer, first, last, *_ in self._replay.run(events_of(some, log)):
+            known = self._partition._aborted.collect(last, last + 1, last)
             if number not in self._told and (producer, last) not in {(each[0], each[2]) for each in known}:
                 self._told.add(number)
                 self._lacking(
                     CorruptIndexError(
                         "the index lacks aborted transactions, and their records are among the answer",
-                        path=f"{segment.path.removesuffix('.log')}.txnindex",
+                        path=f"{self._partition.segments[number].path.removesuffix('.log')}.txnindex",
                         expected=f"that of producer {producer}, offsets {first} to {last}",
                         got="none",
                         hint="`mqindex repair` writes the index",

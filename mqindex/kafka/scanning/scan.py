@@ -218,7 +218,7 @@ class Scan(Closable):
                             segment.close()
 
     def _of_segment(
-        self, segment: LogSegment, size: int, place: PartitionDirectory, visible: Callable[[_Rows], _Rows]
+        self, segment: LogSegment, size: int, place: PartitionDirectory, visible: Callable[[Any, _Rows], _Rows]
     ) -> Iterator[Columns]:
         reader = SegmentReader(
             segment, size, self._wanted, self._of_records, visible=visible, check_crc=self._check_crc,

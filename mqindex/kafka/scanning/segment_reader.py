@@ -27,7 +27,7 @@ class SegmentReader:
     """One open segment, as far as it was written when the scan began.
 
     segment : LogSegment; its `damage` has what is left out. size : bytes of it that count.
-    visible : keeps, of neighbouring batches, those that the isolation level shows
+    visible : keeps, of a log and neighbouring batches of it, those that the isolation level shows
     columns : of records, those that are returned
     read : gets the bytes that were walked
     """
@@ -39,7 +39,7 @@ class SegmentReader:
         wanted: RecordFilter,
         columns: tuple[str, ...],
         *,
-        visible: Callable[[_Rows], _Rows],
+        visible: Callable[[Any, _Rows], _Rows],
         check_crc: bool,
         read: Callable[[int], None],
     ) -> None:
@@ -100,7 +100,7 @@ class SegmentReader:
     def _picked(self, log: Any, rows: _Rows) -> Iterator[Columns]:
         """The records of some batches that match."""
         return matching_records(
-            self._segment, log, self._visible(rows), self._wanted, self._columns,
+            self._segment, log, self._visible(log, rows), self._wanted, self._columns,
             look_first=self._wanted.keys is not None,
         )  # fmt: skip
 

@@ -183,7 +183,7 @@ class _LogReader(RangeReader):
     def _isolated(self, segment: LogSegment, one: SegmentRange) -> Iterator[Iterator[_Part]]:
         """The batches of a range that a consumer of the isolation level gets, as `LogSegment.batch_parts`."""
         with visible_to(self.isolation, parent_of(one.path)) as visible:
-            yield ((log, visible(rows)) for log, rows in self._parts(segment, one))
+            yield ((log, visible(log, rows)) for log, rows in self._parts(segment, one))
 
     def _parts(self, segment: LogSegment, one: SegmentRange) -> Iterator[_Part]:
         """The batches of a range; an error at damage, if `failOnDataLoss` is set."""
