@@ -14,6 +14,7 @@ ZONE_BYTES: Final = 256 << 10
 MOST_TOPICS: Final = 16  # of a zone with more, nothing is known of its topics
 NO_TIME: Final = -(2**63)  # of a message without one
 _LATEST: Final = 2**63 - 1
+_TABLE: Final = 128  # of more topics no table is made
 
 ZONE: Final = np.dtype(
     [(name, "<i8") for name in ("start", "stop", "rows", "least", "greatest", "first", "last", "topics")]
@@ -181,13 +182,34 @@ def _few(
     zone_of: npt.NDArray[np.integer], topics: npt.NDArray[np.int32], zones: int | None = None
 ) -> tuple[_Ints, npt.NDArray[np.int32]]:
     """How many topics each zone has, and which, each once; of zones with many, none."""
-    pairs = distinct((zone_of.astype(np.int64) << 32) | topics.view(np.uint32).astype(np.int64))
-    zone = pairs >> 32
+    zone, named = _pairs(zone_of, topics)
     counts = np.bincount(zone, minlength=zones or 0).astype(np.int64)
     many = counts > MOST_TOPICS
-    kept = pairs[~many[zone]]
     counts[many] = 0
-    return counts, (kept & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return counts, named[~many[zone]].view(np.int32)
+
+
+def _pairs(zone_of: npt.NDArray[np.integer], topics: npt.NDArray[np.int32]) -> tuple[_Ints, npt.NDArray[np.uint32]]:
+    """Each zone with each of its topics once, in order.
+
+    Where topics are few they are told apart by 16 bits, and a table has the pairs: that is faster than a sort.
+    """
+    names, place = topics.view(np.uint32), topics & 0xFFFF
+    of_place = np.zeros(1 << 16, np.uint32)
+    of_place[place] = names
+    there = np.zeros(1 << 16, np.bool_)
+    there[place] = True
+    known = np.flatnonzero(there)
+    if not len(known) or len(known) > _TABLE or (of_place[place] != names).any():
+        pairs = distinct((zone_of.astype(np.int64) << 32) | names.astype(np.int64))
+        return pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.uint32)
+    known = known[np.argsort(of_place[known])]
+    rank = np.zeros(1 << 16, np.int64)
+    rank[known] = np.arange(len(known))
+    met = np.zeros((int(zone_of[-1]) + 1, len(known)), np.bool_)  # zones come in order
+    met[zone_of, rank[place]] = True
+    zone, number = np.nonzero(met)
+    return zone, of_place[known[number]]
 
 
 def least_of(times: _Ints) -> _Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqindex.zones.cache import FileZones, ZoneCache, identity_of
-from mqindex.zones.zone_map import NO_TIME, ZONE_BYTES, Entries, ZoneGatherer, ZoneMap, least_of
+from mqindex.zones.zone_map import NO_TIME, ZONE_BYTES, Entries, ZoneGatherer, ZoneMap, _pairs, least_of
 
 BASE = 7 * ZONE_BYTES
 
@@ -138,3 +139,15 @@ def test_a_cache_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatc
     assert (tmp_path / "home" / "mqindex" / "zones" / identity.name.hex()).is_file()
     with pytest.raises(TypeError, match="cache: expected a directory, None or False"):
         ZoneCache.of(True)
+
+
+@pytest.mark.parametrize("topics", [1, 2, 16, 17, 256, 257, 1000])
+@pytest.mark.parametrize("spread", [1, 1 << 16], ids=["apart in 16 bits", "equal in 16 bits"])
+def test_topics_are_told_apart_as_a_sort_does(topics: int, spread: int, rng: random.Random) -> None:
+    """A table of 16 bits has them where they are few and apart."""
+    names = [(number * spread) % 2**32 for number in rng.sample(range(2**16), topics)]
+    rows = sorted((rng.randrange(40), rng.choice(names)) for _ in range(3000))
+    zones, found = _pairs(np.array([zone for zone, _ in rows]), np.array([name for _, name in rows], "<u4").view("<i4"))
+    assert list(zip(zones.tolist(), found.tolist(), strict=True)) == sorted(set(rows))
+    none = _pairs(np.empty(0, np.int64), np.empty(0, np.int32))
+    assert [len(each) for each in none] == [0, 0]
