@@ -370,9 +370,8 @@ class MessageStore(Closable):
 
         Notes
         -----
-        A body that does not decompress is null, and a UserWarning says so. Damaged messages, and those that the log
-        does not have any more, are left out, as in the single call. What the index lacks is not found:
-        `mqindex.rocketmq.scan` with `keys` reads the log.
+        A body that does not decompress is null, and a UserWarning says so. Damaged messages, and those that the log or
+        the index does not have, are left out, as in the single call; `rocketmq.scan` with `keys` reads the log.
 
         Examples
         --------
