@@ -278,8 +278,8 @@ class Columns(Mapping[str, Any]):
 
     A column is an ndarray (times are datetime64[ms], NaT where there is none), a `StringColumn` of text, a
     `BinaryColumn` of bytes, a `HeadersColumn` or a `MapColumn`. `len` is the number of rows; iteration gives the names.
-    It is an Arrow stream of one record batch: `pyarrow.table(batch)`, `polars.DataFrame(batch)`, DuckDB and others take
-    it as it is, without a copy.
+    It is an Arrow stream of one record batch: `pyarrow.table(batch)`, DuckDB and others take it as it is, without a
+    copy; polars by `to_polars`.
 
     Attributes
     ----------
@@ -366,7 +366,8 @@ class Columns(Mapping[str, Any]):
 
     def to_polars(self) -> Any:
         """A `polars.DataFrame`; needs polars."""
-        return needed("polars").DataFrame(self)
+        # not DataFrame(self): polars takes a mapping column by column, and times without their zone
+        return needed("polars").from_arrow(self).struct.unnest()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """One Arrow record batch."""

@@ -72,7 +72,8 @@ def rows_of(columns: Columns, *more: str) -> list[dict[str, Any]]:
     names = [*more, *(name for name in COLUMNS if name != "properties")]
     assert set(columns) == {*more, *COLUMNS}
     values = [
-        column.tolist() if isinstance(column := columns[name], np.ndarray) else column.to_pylist() for name in names
+        column.astype("i8").tolist() if isinstance(column := columns[name], np.ndarray) else column.to_pylist()
+        for name in names
     ]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 

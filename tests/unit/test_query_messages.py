@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mqindex import Columns
 from mqindex.errors import ClosedFileError
-from mqindex.rocketmq import MessageStore, rebuild, verify
+from mqindex.rocketmq import MessageStore, rebuild, scan, verify
 from tests.support.log_writer import LogMessage, LogWriter
 
 pa = pytest.importorskip("pyarrow")
@@ -59,6 +60,17 @@ def test_no_key_and_no_message_are_no_row_of_the_same_columns(root: Path) -> Non
     (root / "index").rmdir()
     with MessageStore.open(root) as store:
         assert len(store.query_messages("TopicTest", ["k1"])) == 0
+
+
+def test_times_and_properties_are_those_of_a_scan(root: Path) -> None:
+    wanted = ["store_timestamp", "phy_offset", "properties", "born_timestamp"]
+    expected = Columns.concat(list(scan(root, columns=wanted, cache=False))).to_arrow()
+    with MessageStore.open(root, **GEOMETRY) as store:
+        found = store.query_messages("TopicTest", ["all"], columns=wanted).to_arrow()
+        assert found.drop_columns("key_number") == expected
+        places = expected["phy_offset"].to_pylist()
+        assert store.get_many(places, columns=wanted).to_arrow().drop_columns("row") == expected
+        assert store.get_many([], columns=wanted).to_arrow().drop_columns("row").schema == expected.schema
 
 
 def test_bodies_that_do_not_decompress_are_null_and_said_to_be(root: Path) -> None:

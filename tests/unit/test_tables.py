@@ -82,7 +82,11 @@ def test_what_arrow_pandas_and_polars_make_of_it() -> None:
     assert table["time"].null_count == 1 and table["text"].to_pylist() == ["a", None, "öü"]
     assert table["map"].to_pylist() == [[("k", "1"), ("l", "2")], [], [("k", "3")]]
     assert a_table().to_pandas()["time"].isna().tolist() == [False, True, False]
-    assert a_table().to_polars()["bytes"].to_list() == [b"x", None, b"yz"]
+    frame = a_table().to_polars()
+    assert frame["bytes"].to_list() == [b"x", None, b"yz"]
+    assert str(frame.schema["time"]) == "Datetime(time_unit='ms', time_zone='UTC')"
+    assert a_table().take([]).to_polars().schema == frame.schema
+    assert a_table().select([]).to_polars().width == 0
 
 
 def test_hits_too() -> None:

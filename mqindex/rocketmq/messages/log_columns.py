@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mqindex._native.log_columns import ColumnScanner, columns_at
-from mqindex.columns.columns import BinaryColumn, Columns, StringColumn, chosen_columns
+from mqindex.columns.columns import BinaryColumn, Column, Columns, StringColumn, chosen_columns
+from mqindex.rocketmq.messages.property_map import property_map
 
 BULKY_COLUMNS: Final = frozenset(("body", "properties"))
+_TIMES: Final = ("store_timestamp", "born_timestamp")
 _MAX_ROWS: Final = 65536  # of a batch
 # With bodies or properties: so few that malloc has the memory of the batch before for the next one. Larger buffers are
 # of new pages each time, and a fault for each page costs twice the copy.
@@ -66,6 +68,18 @@ def _column(name: str, column: Any) -> npt.NDArray[Any] | StringColumn:
     if isinstance(column, np.ndarray):
         return column
     return BinaryColumn(*column) if name == "body" else StringColumn(*column)
+
+
+def typed(columns: Columns) -> Columns:
+    """The columns with times as datetime64[ms], which Arrow has in UTC, and properties as maps."""
+    made = {name: _typed(name, column) for name, column in columns.items()}
+    return Columns(made, num_rows=len(columns))
+
+
+def _typed(name: str, column: Column) -> Column:
+    if name in _TIMES:
+        return column.view("M8[ms]")  # type: ignore[union-attr]
+    return property_map(column) if name == "properties" else column  # type: ignore[arg-type]
 
 
 def no_messages(names: tuple[str, ...]) -> Columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import Unpack
 
 from mqindex._native.numbers import whole_number
 from mqindex._options import with_options_of
@@ -22,19 +22,13 @@ from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.log_files import LogFile
 from mqindex.rocketmq.log.log_scan import first_at
 from mqindex.rocketmq.messages.body_column import decompressed_bodies
-from mqindex.rocketmq.messages.log_columns import COLUMNS, no_messages
-from mqindex.rocketmq.messages.property_map import property_map
+from mqindex.rocketmq.messages.log_columns import COLUMNS, no_messages, typed
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.scanning.matches import Matches
 from mqindex.rocketmq.scanning.message_filter import MessageFilter
 from mqindex.rocketmq.serving.opening import open_log, require_a_part
 from mqindex.rocketmq.tally.log_zones import LogZones
 from mqindex.zones.cache import Cache, ZoneCache
-
-if TYPE_CHECKING:
-    pass
-
-_TIMES: Final = ("store_timestamp", "born_timestamp")
 
 
 @with_options_of(store_options)
@@ -204,17 +198,10 @@ class Scan(Closable):
 
     def _finished(self, batch: Columns) -> Columns:
         """The columns that were asked for, in their order, as users get them."""
-        made: dict[str, Column] = {}
-        for name in self.columns:
-            column = batch[name]
-            if name in _TIMES:
-                column = column.view("M8[ms]")
-            elif name == "properties":
-                column = property_map(column)
-            elif name == "body" and self._decompress:
-                column = decompressed_bodies(column, batch["sys_flag"], self._broken)
-            made[name] = column
-        return Columns._of_length(made, len(batch))
+        made: dict[str, Column] = {name: batch[name] for name in self.columns}
+        if "body" in made and self._decompress:
+            made["body"] = decompressed_bodies(batch["body"], batch["sys_flag"], self._broken)
+        return typed(Columns._of_length(made, len(batch)))
 
     def _broken(self, row: int, error: FormatError) -> None:
         self.damage.append(error)

@@ -360,7 +360,7 @@ class MessageStore(Closable):
         keys : list[str], ndarray of text, Arrow, polars or pandas strings, shape (n,)
         max_num, begin, end : for each key as in the single call
         exact : bool; True: only messages that have the key, each once for a key; False: the broker's answer
-        columns : names as for `CommitLog.scan`; None: all, `body` and `properties` too
+        columns : names, and types, as for `rocketmq.scan`; None: all
         decompress : bool; False: bodies as stored
 
         Returns

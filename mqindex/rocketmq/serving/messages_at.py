@@ -15,7 +15,7 @@ from mqindex.columns.columns import Columns
 from mqindex.errors import FormatError, was_cut
 from mqindex.rocketmq.log.commit_log import CommitLog
 from mqindex.rocketmq.messages.body_column import decompressed_bodies
-from mqindex.rocketmq.messages.log_columns import as_columns, no_messages
+from mqindex.rocketmq.messages.log_columns import as_columns, no_messages, typed
 from mqindex.rocketmq.messages.message import Message
 from mqindex.rocketmq.serving.query_message import look_message
 
@@ -50,7 +50,7 @@ def messages_at(
     found = Columns.concat(parts) if parts else no_messages(names)
     asked = np.flatnonzero(row_of[numbers] >= 0)
     rows = row_of[numbers[asked]]
-    return asked, found if np.array_equal(rows, np.arange(len(found))) else found.take(rows)
+    return asked, typed(found if np.array_equal(rows, np.arange(len(found))) else found.take(rows))
 
 
 def _decoded(log: CommitLog, places: _Ints, names: tuple[str, ...], look: _Look) -> Iterator[tuple[_Ints, Columns]]:
