@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from mqindex.errors import sentence
 
@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 Severity = Literal["error", "warning", "info"]
+REPAIRED: Final = "repaired"  # the hint of what is gone after a repair
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +273,7 @@ def left_or_repaired(before: Sequence[Finding], after: Sequence[Finding], *, kep
     """
     left = {mark for one in after for mark in _marks(one)}
     gone = [one for one in before if one.severity != "info" and left.isdisjoint(_marks(one))]
-    return [*after, *(one if one.kind == kept else replace(one, severity="info", hint="repaired") for one in gone)]
+    return [*after, *(one if one.kind == kept else replace(one, severity="info", hint=REPAIRED) for one in gone)]
 
 
 def _marks(one: Finding) -> set[tuple[str | None, object]]:

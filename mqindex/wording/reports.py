@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from mqindex._words import plural
-from mqindex.report import Finding, RebuildReport, RepairReport, Report
+from mqindex.report import REPAIRED, Finding, RebuildReport, RepairReport, Report
 from mqindex.wording.text import size
 
 _ASKED = {
@@ -23,11 +23,11 @@ def counts(findings: Iterable[Finding]) -> str:
     >>> counts([Finding("error", "a"), Finding("info", "b"), Finding("info", "c", hint="repaired")])
     '1 error, 1 repaired, 1 info'
     """
-    of = Counter("repaired" if finding.hint == "repaired" else finding.severity for finding in findings)
+    of = Counter(REPAIRED if finding.hint == REPAIRED else finding.severity for finding in findings)
     words = [
         plural(of["error"], "error") if of["error"] else "",
         plural(of["warning"], "warning") if of["warning"] else "",
-        f"{of['repaired']} repaired" if of["repaired"] else "",
+        f"{of[REPAIRED]} repaired" if of[REPAIRED] else "",
         f"{of['info']} info" if of["info"] else "",
     ]
     return ", ".join(word for word in words if word)
