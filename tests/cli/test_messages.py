@@ -303,7 +303,7 @@ def test_what_ends_while_duckdb_reads_on_waits_for_it(
     """The scan was closed in the middle of a batch: exit code 2, "generator already executing"."""
     pytest.importorskip("duckdb")
     writer, before, reading = PartitionWriter(tmp_path / "logs" / "t-0"), active_count(), Event()
-    for _ in range(300):
+    for _ in range(100):
         writer.append([KafkaRecord(bytes(100_000))])
     writer.close()
     picked = SegmentReader._picked
