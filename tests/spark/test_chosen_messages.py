@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 from mqindex import rocketmq
+from mqindex.errors import FormatError
 from mqindex.rocketmq.scanning import matches as of_matches
 from mqindex.spark.sources import commitlog_ranges
 from mqindex.spark.sources.rocketmq_commitlog import CommitLogSource
@@ -230,3 +232,18 @@ def test_options_of_a_load_and_the_columns_of_it(registered: Any, golden: Path) 
     ]
     assert sorted(row.phy_offset for row in frame.collect()) == expected
     assert frame.count() == len(expected) < len(said)
+
+
+def test_bodies_are_those_that_producers_sent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    writer = LogWriter(tmp_path / "commitlog", mapped_file_size=FILE_SIZE)
+    stored = [zlib.compress(b"sent"), b"plain", b"no stream"]
+    at = writer.write(*(LogMessage(body=body, sys_flag=flag) for body, flag in zip(stored, (1, 0, 1), strict=True)))
+
+    def bodies(**options: Any) -> list[Any]:
+        return [row["body"] for row in rows_of(reader_of(writer, **options))]
+
+    assert bodies(decompress="false") == stored and bodies(endOffset=at[2]) == [b"sent", b"plain"]
+    with pytest.raises(FormatError, match=r"decompress.*decompress=false"):
+        bodies()
+    assert bodies(failOnDataLoss="false") == [b"sent", b"plain", None]
+    assert "its body is null" in caplog.text

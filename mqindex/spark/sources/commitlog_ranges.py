@@ -17,6 +17,7 @@ from mqindex.files.paths import base_name
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import EMPTY, LogFile, Skipped, holes, newest_begun
 from mqindex.rocketmq.log.log_scan import first_at
+from mqindex.rocketmq.messages.body_column import decompressed_bodies
 from mqindex.rocketmq.pipeline.splits import SPLIT_SIZE
 from mqindex.rocketmq.scanning.matches import Matches
 from mqindex.rocketmq.scanning.message_filter import MessageFilter
@@ -180,19 +181,39 @@ def filter_of(given: SourceOptions) -> MessageFilter:
 
 
 def messages(
-    log: CommitLog, part: LogRange, columns: Sequence[str], wanted: MessageFilter, *, check_crc: bool, fail: bool
+    log: CommitLog,
+    part: LogRange,
+    columns: Sequence[str],
+    wanted: MessageFilter,
+    *,
+    check_crc: bool,
+    decompress: bool,
+    fail: bool,
 ) -> Iterator[pa.Table]:
     """The messages of a range that match. Damage in it is an error; without `fail`, `failOnDataLoss`, it is logged."""
+    plain = decompress and "body" in columns
+    taken = tuple(dict.fromkeys((*columns, "sys_flag"))) if plain else tuple(columns)
     found = Matches(
-        wanted, tuple(columns), start=part.start, check_crc=check_crc, looking=lambda: None, read=lambda _: None,
+        wanted, taken, start=part.start, check_crc=check_crc, looking=lambda: None, read=lambda _: None,
         damaged=log._record,
     )  # fmt: skip
     for start, stop in [(part.start, part.stop)] if part.stretches is None else part.stretches:
         of_file = partial(_of_file, found, start, stop, is_begin=part.stretches is not None, good=part.stop)
         for batch in log._over_files(start, stop, of_file):
             tell(log, fail)
-            yield pa.table(batch)
+            yield pa.table(_with_bodies(batch, fail).select(columns) if plain else batch)
         tell(log, fail)
+
+
+def _with_bodies(batch: Columns, fail: bool) -> Columns:
+    """The messages, with bodies as their producers sent them. One that does not decompress is damage, too."""
+
+    def broken(row: int, error: FormatError) -> None:
+        if fail:
+            raise FormatError(error.what, hint="decompress=false reads it as stored, failOnDataLoss=false as null")
+        _LOG.warning("%s; its body is null", error)
+
+    return Columns({**batch, "body": decompressed_bodies(batch["body"], batch["sys_flag"], broken)}, len(batch))
 
 
 def _of_file(

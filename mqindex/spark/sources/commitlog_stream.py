@@ -67,6 +67,7 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
         self.directories = log_directories(paths)
         self.schema = arrow_schema(schema, COLUMNS)
         self.check_crc = given.boolean("checkCrc")
+        self.decompress = given.boolean("decompress", True)
         self.wanted = filter_of(given)
         self.start = given.integer("startOffset", 0)
         self.fail_on_data_loss = given.boolean("failOnDataLoss", True)
@@ -132,7 +133,13 @@ class LogStreamReader(DataSourceStreamReader, _AvailableNow):
             if not holds(log, partition):
                 self._lose("a file that the stream reads is gone", f"phy offset {partition.start}", log.min_phy_offset)
             tables = messages(
-                log, partition, self.schema.names, self.wanted, check_crc=self.check_crc, fail=self.fail_on_data_loss
+                log,
+                partition,
+                self.schema.names,
+                self.wanted,
+                check_crc=self.check_crc,
+                decompress=self.decompress,
+                fail=self.fail_on_data_loss,
             )
             yield from record_batches(tables, self.schema)
             if log.expired:

@@ -22,8 +22,8 @@ def register(spark: SparkSession) -> None:
     Data sources, of paths of stores or log dirs, or of what is in them:
 
     - `rocketmq_commitlog`: messages, in batch and as a stream. Options `topic`, `queueId`, `keys`, `tags`,
-      `startOffset`, `checkCrc`, `failOnDataLoss`; in batch `endOffset`, `startTime`, `endTime`, `cache`; as a stream
-      `maxBytesPerTrigger`, `maxMessagesPerTrigger` (PySpark 4.2 or newer).
+      `startOffset`, `checkCrc`, `decompress`, `failOnDataLoss`; in batch `endOffset`, `startTime`, `endTime`, `cache`;
+      as a stream `maxBytesPerTrigger`, `maxMessagesPerTrigger` (PySpark 4.2 or newer).
     - `rocketmq_consumequeue`: units of consume queues. Options `topic`, `queueId`, `startOffset`, `endOffset`.
     - `rocketmq_index`: entries of index files, also of one. Options `hashSlotNum`, `indexNum`.
     - `kafka_log`: records of Kafka's segments, or with `rows=batches` their batches. Options `isolationLevel`,

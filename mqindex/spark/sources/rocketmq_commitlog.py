@@ -55,6 +55,7 @@ class _LogReader(RangeReader):
         self.start = self.options.integer("startOffset", 0)
         self.stop = self.options.integer("endOffset", MAX_OFFSET)
         self.check_crc = self.options.boolean("checkCrc")
+        self.decompress = self.options.boolean("decompress", True)
         self.fail = self.options.boolean("failOnDataLoss", True)
         self.wanted, self.cache = filter_of(self.options), self.options.cache()
 
@@ -79,7 +80,9 @@ class _LogReader(RangeReader):
             if partition.before_gap:
                 self._require_files(log, partition.stop, goes_on_at(log.files, log.max_phy_offset))
             names = self.schema.names
-            yield from messages(log, partition, names, self.wanted, check_crc=self.check_crc, fail=self.fail)
+            yield from messages(
+                log, partition, names, self.wanted, check_crc=self.check_crc, decompress=self.decompress, fail=self.fail
+            )
             if log.expired or partition.start < log.min_phy_offset:
                 left_out = f"phy offsets {partition.start} to {min(partition.stop, log.min_phy_offset)}"
                 _LOG.warning("%s: a broker deleted the log's oldest files; %s are left out", self.paths[0], left_out)
@@ -101,10 +104,10 @@ class CommitLogSource(FileSource):
     Options say which messages: `startOffset` <= phy offset < `endOffset`; `startTime` <= store timestamp < `endTime`,
     in ms since the epoch, as 2026-11-21T08:00+08:00 (without a zone: UTC) or as -1h (before now); `topic`, `queueId`
     and `keys` (one of them as unique key or among the KEYS), each one value or a JSON array; `tags` as `TagA || TagB`.
-    `columns`, with commas between, takes the place of a schema. Heads are compared first, and only what matches is
-    decoded. Stretches in which a zone map in the directory `cache` (by default the user's, of the driver; `none`:
-    no zone maps) proves that nothing of a period or a topic is are not read. Zone maps are made by
-    `mqindex.rocketmq.scan`, `mqindex messages` and the like, not here.
+    `columns`, with commas between, takes the place of a schema. Bodies are decompressed, unless `decompress=false`.
+    Heads are compared first, and only what matches is decoded. Stretches in which a zone map in the directory `cache`
+    (by default the user's, of the driver; `none`: no zone maps) proves that nothing of a period or a topic is are not
+    read. Zone maps are made by `mqindex.rocketmq.scan`, `mqindex messages` and the like, not here.
 
     A filter of a query never makes it read less: PySpark keeps what was pushed into a source for the later queries of
     the same DataFrame, which would silently lack rows. So there is no option `filterPushdown`.
@@ -115,7 +118,7 @@ class CommitLogSource(FileSource):
     """
 
     NAME = "rocketmq_commitlog"
-    OPTIONS = ("startOffset", "checkCrc", "failOnDataLoss", *FILTERS, *BATCH_OPTIONS, *STREAM_OPTIONS)
+    OPTIONS = ("startOffset", "checkCrc", "decompress", "failOnDataLoss", *FILTERS, *BATCH_OPTIONS, *STREAM_OPTIONS)
     COLUMNS = MESSAGE_COLUMNS
     MORE_COLUMNS = BULKY_COLUMNS
     READER = _LogReader
