@@ -293,7 +293,8 @@ PROPERTIES = {
     "mqindex.rocketmq.BatchConsumeQueue": {"files", "min_offset_in_queue", "max_offset_in_queue"},
 }
 ERROR_TREE = {
-    "MQIndexError": (Exception,),
+    "MQIndexError": (errors._Said,),
+    "PlaceError": (errors._Said,),
     "FormatError": (errors.MQIndexError, ValueError),
     "TruncatedFileError": (errors.FormatError,),
     "BadMagicError": (errors.FormatError,),

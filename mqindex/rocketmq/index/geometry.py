@@ -20,7 +20,7 @@ from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, is_link, parent_of, size_of
-from mqindex.files.places.place import Place, require_answer
+from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import layout
@@ -282,10 +282,7 @@ def is_index_file(path: str) -> bool:
     """Whether a file's length and entries fit a geometry: for one whose name and place do not show what it is."""
     try:
         return bool(infer([path]))
-    except MQIndexError:
-        return False
-    except OSError as error:
-        require_answer(error, path)
+    except (MQIndexError, OSError):
         return False
 
 
@@ -302,10 +299,7 @@ def fits(path: str, geometry: Geometry) -> bool:
         with MappedFile.open(path) as file:
             file.advise_random()
             return looks_like(file, geometry)
-    except MQIndexError:
-        return False
-    except OSError as error:
-        require_answer(error, path)
+    except (MQIndexError, OSError):
         return False
 
 
@@ -392,8 +386,7 @@ def _head(path: str) -> bytes:
     try:
         with reading(path, buffered=False) as file:
             return file.read(INDEX_HEADER_SIZE)
-    except OSError as error:
-        require_answer(error, path)
+    except OSError:
         return b""
 
 
@@ -403,7 +396,6 @@ def _vote(path: str, thorough: bool, unread: list[OSError]) -> set[Geometry]:
     except MQIndexError:
         return set()
     except OSError as error:
-        require_answer(error, path)
         unread.append(error)
         return set()
 

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from mqindex._rules import Broker
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import join
-from mqindex.files.places.place import require_answer
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.brokers import (
     CONFIRMED_DISPATCHED,
@@ -173,8 +172,7 @@ def _ends_of_queues(options: StoreOptions) -> Iterator[int]:
     try:
         with ConsumeQueueTable.open(options.consume_queue) as table:
             yield from (bounds.max_phy_offset for _, bounds in table._bounds(table.queues()))
-    except (MQIndexError, OSError) as error:  # a broker has none, or does not start
-        require_answer(error, options.consume_queue)
+    except (MQIndexError, OSError):  # a broker has none, or does not start
         return
     for path in queue_paths(options.batch_consume_queue):
         with BatchConsumeQueue._of(path) as queue:

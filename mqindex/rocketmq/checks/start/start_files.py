@@ -15,7 +15,6 @@ from mqindex._native.consume_queue import check_units
 from mqindex.errors import MQIndexError
 from mqindex.files import paths
 from mqindex.files.paths import join
-from mqindex.files.places.place import require_answer
 from mqindex.files.reading.opening import map_file
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
@@ -57,7 +56,6 @@ def _entry(found: paths.Entry) -> Entry | None:
     except OSError as error:
         if was_deleted(error):
             return None
-        require_answer(error, found.path)
         return Entry(found.path, found.name, False, 0, None)
     return Entry(found.path, found.name, stat.S_ISDIR(status.st_mode), status.st_size, status)
 
@@ -110,8 +108,7 @@ def checkpoint_of(root: str) -> Checkpoint:
     """All 0 where it cannot be read, as for a broker that finds none."""
     try:
         return Checkpoint.read(join(root, "checkpoint")) or Checkpoint()
-    except OSError as error:
-        require_answer(error, root)
+    except OSError:
         return Checkpoint()
 
 
@@ -139,8 +136,7 @@ def first_sound_message(one: Entry) -> MessageHead | None:
     try:
         with map_file(one.path) as log:
             _, sound = scan_at(frame_window(log, start, start), start, [start], check_crc=True)
-    except (MQIndexError, OSError) as error:
-        require_answer(error, one.path)
+    except (MQIndexError, OSError):
         return None
     return head if sound.all() else None
 
@@ -172,6 +168,5 @@ def _head(path: str, size: int, position: int = 0) -> bytes:
         with reading(path, buffered=False) as file:
             file.seek(position)
             return file.read(size)
-    except OSError as error:
-        require_answer(error, path)
+    except OSError:
         return b""
