@@ -48,8 +48,10 @@ def command(
     NAME.units, NAME.index_entries, NAME.consumer_offsets, NAME.files; NAME.batches, NAME.offset_index, NAME.time_index,
     NAME.transactions, NAME.producers, NAME.segments, and of what brokers keep for themselves NAME.commits,
     NAME.transaction_states, NAME.metadata, NAME.markers. A PATH may be a URL. What a query asks of topic, queue,
-    partition, time, offset and key decides what is read. csv and ndjson are as of `mqindex messages`: bytes that are no
-    UTF-8 are in a field with _base64 after its name. Exit code 1: there is no row.
+    partition, time, offset and key decides what is read. Bodies, keys and values are bytes, for DuckDB a BLOB:
+    body::VARCHAR is text. csv and ndjson are as of `mqindex messages`: bytes that are no UTF-8 are in a field with
+    _base64 after its name.
+    Exit code 1: there is no row.
     """
     form = form_of(form, out, as_json)
     paths = {name: placed(path, storage_options) for name, path in map(_pair, named)}

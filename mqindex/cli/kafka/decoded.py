@@ -66,5 +66,8 @@ def decoded_topic(path: str, selection: Selection) -> str:
     topics = set(named)
     if len(topics) != 1 or not topics <= DECODERS.keys():
         got = ", ".join(sorted(topics)) or base_name(place)
-        raise Trouble(f"--decode: expected --topic {' or '.join(DECODERS)}, or a partition of one of these, got {got}")
+        raise Trouble(
+            f"--decode: expected --topic {' or '.join(DECODERS)}, or a partition of one of these, got {got}; "
+            "control markers are the table NAME.markers of `mqindex sql`"
+        )
     return topics.pop()
