@@ -2,8 +2,7 @@
 
 Every message has one shape: *what, where: expected, got; hint*. The parts are attributes too, so that a program
 can act on them. Operating-system errors (`FileNotFoundError`, `PermissionError`, no space left) pass through
-unchanged; wrong arguments are plain `TypeError` and `ValueError`. What a place elsewhere does not give is a
-`PlaceError`, which is neither `MQIndexError` nor `OSError`: it says nothing of a file.
+unchanged; wrong arguments are plain `TypeError` and `ValueError`.
 
 >>> raise CorruptIndexError("slot 3 leads outside the file", path="index/1", at=52, expected="0..16", got=81)
 Traceback (most recent call last):
@@ -28,7 +27,6 @@ __all__ = [
     "OffsetOverflowError",
     "OutOfOrderError",
     "OutputExistsError",
-    "PlaceError",
     "ReadOnlyFileError",
     "RebuildError",
     "StoreInUseError",
@@ -36,8 +34,8 @@ __all__ = [
 ]
 
 
-class _Said(Exception):
-    """An error that is said in the one shape."""
+class MQIndexError(Exception):
+    """Base of all errors of this package. Attributes: path, at (byte), field, expected, got, hint; None: unknown."""
 
     def __init__(
         self,
@@ -67,24 +65,8 @@ class _Said(Exception):
         return _restore, (type(self), self.what, details)
 
 
-def _restore(cls: type[_Said], what: str, details: dict[str, Any]) -> _Said:
+def _restore(cls: type[MQIndexError], what: str, details: dict[str, Any]) -> MQIndexError:
     return cls(what, **details)
-
-
-class MQIndexError(_Said):
-    """What is wrong with files, or with what was asked of them: base of all others here but `PlaceError`.
-
-    Attributes: path, at (byte), field, expected, got, hint; None: unknown.
-    """
-
-
-class PlaceError(_Said):
-    """A place elsewhere did not give what is there: no answer, no permission, or the file was replaced meanwhile.
-
-    That says nothing of the file, so it is no `MQIndexError` and no `OSError`: who goes on without a file that is bad
-    or cannot be read does not go on here. Where nothing is there it is `FileNotFoundError`. Attributes as of
-    `MQIndexError`.
-    """
 
 
 def sentence(

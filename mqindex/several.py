@@ -19,7 +19,7 @@ from mqindex._words import plural
 from mqindex.engines import Engine
 from mqindex.engines.tasks import announce, require_seen, run_one
 from mqindex.engines.together import map_kept, together
-from mqindex.errors import MQIndexError, OutputExistsError, PlaceError, reason
+from mqindex.errors import MQIndexError, OutputExistsError, reason
 from mqindex.files import disk
 from mqindex.files.paths import base_name, parent_of
 from mqindex.files.places.place import Place
@@ -32,7 +32,7 @@ StrPath = str | os.PathLike[str]
 NOT_REBUILT = "not-rebuilt"  # the kind of finding, in both brokers' catalogues
 
 _SUMMED = ("findings", "files", "entries", "units", "messages", "segments", "batches", "bytes", "out_files")
-_OF_ONE = (MQIndexError, PlaceError, OSError, ValueError)  # errors that say what is wrong with one store
+_OF_ONE = (MQIndexError, OSError, ValueError)  # errors that say what is wrong with one store
 
 
 class Order(Protocol):

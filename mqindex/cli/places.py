@@ -17,7 +17,6 @@ from mqindex.cli.kafka import kinds as kafka_kinds
 from mqindex.cli.kinds import KINDS
 from mqindex.cli.rocketmq import kinds as rocketmq_kinds
 from mqindex.cli.trouble import Trouble
-from mqindex.errors import PlaceError
 from mqindex.files.path_relations import around, upwards
 from mqindex.files.places.place import Place
 from mqindex.rocketmq.kinds import is_anywhere, is_part, is_root, kind_of_directory, names_seen, offset_of
@@ -47,7 +46,7 @@ def _places(home: str) -> list[str]:
     from mqindex.rocketmq.directories import store
 
     found = [home, *store.places_of(home)]
-    with contextlib.suppress(OSError, PlaceError):  # not there, or not to be listed
+    with contextlib.suppress(OSError):  # not there, or not to be listed
         found += log_dir.places_of(home)
     return found
 
@@ -84,7 +83,7 @@ def _whose(place: str, *, above: bool) -> str | None:
         of_log = all(offset_of(one) is not None or is_anywhere(one) for one in names)
         if names and of_log and kind_of_directory(place) == rocketmq_kinds.COMMIT_LOG_DIR:
             return KINDS[rocketmq_kinds.COMMIT_LOG_DIR]
-    except (OSError, PlaceError):  # not there yet, a file, or not to be listed
+    except OSError:  # not there yet, a file, or not to be listed
         pass
     return None
 

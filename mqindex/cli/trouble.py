@@ -22,7 +22,7 @@ from typing import Any
 
 import click
 
-from mqindex.errors import MQIndexError, PlaceError, reason
+from mqindex.errors import MQIndexError, reason
 from mqindex.files.few_threads import no_thread
 from mqindex.wording.text import printable
 
@@ -58,7 +58,7 @@ def guarded(command: Callable[[], int]) -> int:
         say(_usage_sentence(error))
     except (KeyboardInterrupt, click.Abort):
         return _interrupted()
-    except (Trouble, MQIndexError, PlaceError) as error:
+    except (Trouble, MQIndexError) as error:
         say(str(error))
     except ImportError as error:
         say(_import_sentence(error))

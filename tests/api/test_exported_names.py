@@ -293,8 +293,7 @@ PROPERTIES = {
     "mqindex.rocketmq.BatchConsumeQueue": {"files", "min_offset_in_queue", "max_offset_in_queue"},
 }
 ERROR_TREE = {
-    "MQIndexError": (errors._Said,),
-    "PlaceError": (errors._Said,),
+    "MQIndexError": (Exception,),
     "FormatError": (errors.MQIndexError, ValueError),
     "TruncatedFileError": (errors.FormatError,),
     "BadMagicError": (errors.FormatError,),

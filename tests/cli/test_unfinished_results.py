@@ -11,7 +11,7 @@ import pytest
 
 import mqindex
 from mqindex import kafka, rocketmq
-from mqindex.errors import FileStateError, PlaceError
+from mqindex.errors import FileStateError
 from mqindex.files.places.object_storage import ObjectStorage
 from mqindex.files.places.place import place_of
 from mqindex.rocketmq import kinds
@@ -98,7 +98,7 @@ def test_other_commands_of_a_store_say_it(shell: Shell, store: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("error", "why"),
     [
-        (PermissionError(13, "no"), "Permission denied: .*; it is listed to know"),
+        (PermissionError(13, "no"), "Permission denied; it is listed to know"),
         (TimeoutError(110, "late"), "Connection timed out"),
     ],
 )
@@ -116,9 +116,9 @@ def test_what_cannot_be_listed_is_not_taken_for_finished(
     monkeypatch.setattr(MemoryStorage, "entries", failing)
     index = below(store, INDEX)
     for ask in (lambda: rocketmq.IndexService.open(index[1]), lambda: rocketmq.IndexFile.open(index[2])):
-        with pytest.raises(PlaceError, match=why) as told:
+        with pytest.raises(type(error), match=why) as told:
             ask()
-        assert told.value.path == store
+        assert told.value.filename == store
 
 
 @pytest.mark.parametrize("ending", ["index", "timeindex", "txnindex"])
@@ -181,7 +181,7 @@ def test_a_web_server_has_no_lists(memory: Ways, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ObjectStorage, "entries", refused)
     index = place_of("https://files.example/store/index")
     assert kinds.require_finished(index) == {}
-    with pytest.raises(PlaceError):
+    with pytest.raises(PermissionError):
         kinds.require_finished(place_of("memory://files/store/index"))
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from mqindex.errors import PlaceError
+from mqindex.errors import FileStateError
 from mqindex.kafka import repair
 from mqindex.spark.functions import kafka as functions
 from mqindex.spark.options import given
@@ -102,7 +102,7 @@ def test_a_segment_that_is_replaced_after_the_plan_is_an_error(tmp_path: Path, m
     parts = reader.partitions()
     log = f"{url}/topic-0/{27:020d}.log"
     memory.put(log, memory.files(f"{url}/topic-0")[log.rpartition("/")[2]])
-    with pytest.raises(PlaceError, match="the file was replaced while it was read") as raised:
+    with pytest.raises(FileStateError, match="the file was replaced while it was read") as raised:
         [batch for part in parts for batch in reader.read(part)]
     assert raised.value.path == log
 

@@ -33,7 +33,6 @@ class Ways:
     etags: bool = True  # whether files have them
     told: Stat | None = None  # of each file, instead of what is known
     requests: int = 0
-    refused: int = 0  # of these
     unanswered: int = 0  # the number of the request that nobody answers, 1 first
 
     def of(self, part: str) -> int:
@@ -69,10 +68,8 @@ class MemoryStorage(ObjectStorage):
     def _allow(self, path: str) -> None:
         WAYS.requests += 1
         if WAYS.requests == WAYS.unanswered:
-            WAYS.refused += 1
             raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path)
         if WAYS.forbidden and WAYS.forbidden in path:
-            WAYS.refused += 1
             raise PermissionError(path)
 
     def stat(self, path: str) -> Stat:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqindex.errors import PlaceError
+from mqindex.errors import FileStateError
 from mqindex.files.places import page_cache
 from mqindex.files.places.page_cache import PAGE, PageCache, of_this_machine
 from mqindex.files.places.paged_file import PagedFile
@@ -108,7 +108,7 @@ def test_without_an_etag_what_was_replaced_meanwhile_is_not_kept(home: Path, mem
     file = PagedFile(kept("memory://x/file", home))
     memory.put("memory://x/file", new)
     memory.told = Stat(was.size, "later")
-    with pytest.raises(PlaceError, match="the file was replaced while it was read"):
+    with pytest.raises(FileStateError, match="the file was replaced while it was read"):
         file.read(0, PAGE)
     memory.told = was
     again = PagedFile(kept("memory://x/file", home))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.errors import PlaceError
+from mqindex.errors import FileStateError
 from mqindex.files.places import remote_file
 from mqindex.files.places.ahead import IN_FLIGHT, Ahead
 from mqindex.files.places.place import Place, place_of
@@ -91,7 +91,7 @@ def test_the_error_of_a_request_comes_with_the_window_that_needs_it(file: Remote
     file.ahead(0, SIZE)
     shown(file, 0, 10)
     WAYS.failing = PermissionError("no")
-    with pytest.raises(PlaceError):
+    with pytest.raises(PermissionError):
         shown(file, 0, SIZE)
     WAYS.failing = None
     assert shown(file, 0, SIZE) == DATA, "asked for again"
@@ -101,7 +101,7 @@ def test_a_file_that_was_replaced_meanwhile_is_an_error(file: RemoteFile) -> Non
     file.ahead(0, SIZE)
     shown(file, 0, 10)
     WAYS.put(URL, DATA[::-1])
-    with pytest.raises(PlaceError, match="replaced"):
+    with pytest.raises(FileStateError, match="replaced"):
         shown(file, 0, SIZE)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mqindex import kafka, rocketmq
 from mqindex.columns.columns import Columns
-from mqindex.errors import PlaceError
+from mqindex.errors import FileStateError
 from tests.support.elsewhere import WAYS, Ways, memory
 from tests.support.golden import STORE_CASES, case
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
@@ -99,7 +99,7 @@ def test_a_map_is_of_one_version_of_a_file(memory: Ways, tmp_path: Path) -> None
 def test_a_file_that_is_replaced_while_it_is_read_is_an_error(memory: Ways, tmp_path: Path) -> None:
     root = case("basic-493").unpack(tmp_path)
     url = WAYS.upload(root)
-    with rocketmq.scan(url, cache=False) as scan, pytest.raises(PlaceError, match="replaced"):
+    with rocketmq.scan(url, cache=False) as scan, pytest.raises(FileStateError, match="replaced"):
         for path in sorted((root / "commitlog").iterdir()):
             WAYS.put(f"{url}/commitlog/{path.name}", path.read_bytes()[::-1])
         list(scan)

@@ -14,7 +14,7 @@ from mqindex.cli.printing.findings import print_findings
 from mqindex.cli.printing.output import print_line
 from mqindex.cli.printing.reports import finished, print_summary
 from mqindex.cli.trouble import TROUBLE, Trouble, true_from_here
-from mqindex.errors import MQIndexError, PlaceError
+from mqindex.errors import MQIndexError
 from mqindex.files.paths import absolute, join
 from mqindex.files.results.output_place import require_new
 from mqindex.report import Catalogue, RebuildReport
@@ -85,7 +85,7 @@ def _kinds(paths: Sequence[str], forced: str | None, engine: EngineOptions, opti
         try:
             seen = require_home(path, forced, *HOMES, options=options) if engine.sees(path) else forced
             found[unseen_kind(seen, options)] = path
-        except (Trouble, MQIndexError, PlaceError, OSError) as error:
+        except (Trouble, MQIndexError, OSError) as error:
             refused.append(error)
     if not found:
         raise refused[0]

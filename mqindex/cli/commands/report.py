@@ -20,7 +20,7 @@ from mqindex.cli.places import appearing, require_no_broker_file, require_outsid
 from mqindex.cli.printing.output import print_json, print_line
 from mqindex.cli.printing.reports import repairable
 from mqindex.cli.trouble import Trouble, say, true_from_here
-from mqindex.errors import GeometryError, PlaceError, TruncatedFileError, reason
+from mqindex.errors import GeometryError, TruncatedFileError, reason
 from mqindex.files.paths import absolute
 from mqindex.files.places.place import Place
 from mqindex.files.results import output_place
@@ -141,9 +141,6 @@ def _require_place(out: str, path: str, *, force: bool) -> None:
     prepare()
 
 
-_SAID = (Trouble, PlaceError, OSError, GeometryError, TruncatedFileError)
-
-
 @dataclass
 class _PageOfReason:
     """If the block fails before it has a report of `path`, write a page that says why, and raise the error again."""
@@ -155,9 +152,7 @@ class _PageOfReason:
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.out is not None and isinstance(
-            error, (Trouble, PlaceError, OSError, GeometryError, TruncatedFileError)
-        ):
+        if self.out is not None and isinstance(error, (Trouble, OSError, GeometryError, TruncatedFileError)):
             say(f"wrote {self.out}: {_write(self.out, _unread(self.path, error), force=self.force)}")
 
 

@@ -14,7 +14,7 @@ from mqindex.cli.trouble import Trouble
 from mqindex.errors import MQIndexError, reason
 from mqindex.files import disk, lock
 from mqindex.files.paths import absolute, base_name, join, size_of
-from mqindex.files.places.place import Place
+from mqindex.files.places.place import Place, require_answer
 from mqindex.health import a_day
 
 if TYPE_CHECKING:
@@ -257,7 +257,8 @@ def _transactions(facts: Facts, files: PartitionFiles) -> Facts | None:
 
     try:
         found = open_at_end(files, facts["log_start_offset"] or 0)
-    except (MQIndexError, OSError):
+    except (MQIndexError, OSError) as error:
+        require_answer(error, files.directory)
         return None
     if found is None:
         return None

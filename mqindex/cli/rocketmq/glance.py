@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqindex.errors import MQIndexError, reason
 from mqindex.files.paths import absolute, join
+from mqindex.files.places.place import require_answer
 from mqindex.health import a_day
 from mqindex.wording.verdict import verdict
 
@@ -49,6 +50,8 @@ def _start(path: str, options: StoreArguments) -> Facts:
     try:
         start = check_start(survey_in_place(store_options(path, **options))).start
     except (MQIndexError, OSError) as error:
+        if isinstance(error, OSError):
+            require_answer(error, path)
         return {"starts": None, "words": {"would a broker start": f"not known: {reason(error)}"}}
     return {"starts": start.starts, "words": dict(verdict(start, absolute(path)))}
 
@@ -62,7 +65,8 @@ def _of_log(path: str, facts: Facts, options: StoreArguments) -> Facts:
     try:
         with CommitLog.open(store_options(path, **options).commitlog) as log:  # files of whatever length, as its facts
             return {"coverage": _coverage(log, facts), "rates": _rates(log, facts)}
-    except (MQIndexError, OSError):  # the facts of the log have it
+    except (MQIndexError, OSError) as error:  # the facts of the log have it
+        require_answer(error, path)
         return {}
 
 

@@ -18,7 +18,7 @@ from mqindex.cli.trouble import Trouble, say
 from mqindex.errors import MQIndexError, reason
 from mqindex.files import disk
 from mqindex.files.paths import base_name, join, size_of
-from mqindex.files.places.place import Place
+from mqindex.files.places.place import Place, require_answer
 
 if TYPE_CHECKING:
     from mqindex.rocketmq import CommitLog, IndexFile, IndexService
@@ -70,7 +70,8 @@ def _log_begin(store: str, options: StoreArguments) -> int | None:
     try:
         with CommitLog._as_set(store_options(store, **options)) as log:
             return log.min_phy_offset
-    except (MQIndexError, OSError, ValueError):
+    except (MQIndexError, OSError, ValueError) as error:
+        require_answer(error, store)
         return None
 
 
@@ -172,6 +173,7 @@ def _open_elsewhere(directory: Place, slots: int | None, entries: int | None, un
     from mqindex.rocketmq.index.elsewhere import find_files
 
     def tell(path: str, error: Exception) -> None:
+        require_answer(error, path)
         unread.append(path)
         say(f"{reason(error)}; its entries are missing from the answer")
 

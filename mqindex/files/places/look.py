@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mqindex.errors import PlaceError
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.places.place import Place
 from mqindex.files.places.storage import Stat, Storage
@@ -55,7 +54,7 @@ class Look:
     def _stat_root(self) -> Stat:
         try:
             self._entries(self._root)
-        except (OSError, PlaceError):
+        except OSError:
             return self._storage.stat(self._root)
         return Stat(-1, directory=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from mqindex._native.guard import Mapping
 from mqindex._words import plural
 from mqindex.columns.distinct import distinct
-from mqindex.errors import ClosedFileError, PlaceError
+from mqindex.errors import ClosedFileError
 from mqindex.files.few_threads import of_each
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.places.page_cache import PAGE
@@ -107,7 +108,7 @@ class PagedFile(MappedFile):
         self.window(0, self.size if stop is None else stop)
 
     def require_same(self) -> None:
-        """`PlaceError` where what was read since the last call may be of another file, put in place of this one."""
+        """`FileStateError` where what was read since the last call may be of another file, put in place of this one."""
         filled = self._filled  # what other threads read from now on, they make sure of
         if filled == self._sure:
             return
@@ -162,4 +163,4 @@ def _no_memory(place: Place, size: int) -> mmap.mmap:
     try:
         return mmap.mmap(-1, size, flags=flags)
     except (OSError, OverflowError, ValueError) as error:
-        raise PlaceError(f"no memory for its {plural(size, 'byte')}", path=place) from error
+        raise OSError(errno.ENOMEM, f"no memory for its {plural(size, 'byte')}", place) from error

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-from mqindex.errors import PlaceError, ReadOnlyFileError, path_of
+from mqindex.errors import FileStateError, ReadOnlyFileError, path_of
 
 if TYPE_CHECKING:
     from mqindex.files.places.storage import Stat, Storage
@@ -93,7 +93,7 @@ class Place(str):
         return io.BufferedReader(_Ranges(self, self.pinned()), _BUFFER)
 
     def pinned(self) -> Stat:
-        """What is known of the file, for `read`; `PlaceError`: it is another one than in the list of files.
+        """What is known of the file, for `read`; `FileStateError`: it is another one than in the list of files.
 
         What was listed with an etag is not asked for again: it is read with that, and is there or not by then.
         """
@@ -107,18 +107,18 @@ class Place(str):
         return now
 
     def require_same(self, found: Stat) -> None:
-        """`PlaceError` where another file is there now; what has an etag was read with it."""
+        """`FileStateError` where another file is there now; what has an etag was read with it."""
         if not found.etag and not (now := self.stat_now()).is_of(found):
             raise self._replaced(found, now)
 
-    def _replaced(self, found: Stat | None, now: Stat) -> PlaceError:
+    def _replaced(self, found: Stat | None, now: Stat) -> FileStateError:
         what, hint = "the file was replaced while it was read", "open it again"
-        return PlaceError(what, path=self, expected=str(found), got=str(now), hint=hint)
+        return FileStateError(what, path=self, expected=str(found), got=str(now), hint=hint)
 
     def read(self, start: int, stop: int, found: Stat | None = None) -> memoryview:
         """The bytes [start, stop) of a file; `found`: as `pinned` gave it.
 
-        `PlaceError`: it was replaced, or is shorter by now, or its server answers no ranges.
+        `FileStateError`: it was replaced, or is shorter by now, or its server answers no ranges.
         """
         try:
             with _errors_of(self):
@@ -130,7 +130,7 @@ class Place(str):
         if data is None:
             raise self._replaced(found, self.stat_now())
         if len(data) != stop - start:
-            raise PlaceError(  # no damage of what the file holds
+            raise FileStateError(  # no damage of what the file holds
                 "a range came back with another length", path=self, at=start, expected=stop - start, got=len(data),
                 hint="the file was replaced meanwhile, or its server answers no ranges",
             )  # fmt: skip
@@ -229,6 +229,17 @@ def place_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | 
 def given_path(name: str, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> str:
     """As `place_of`, of an argument that a caller gives by this name; `TypeError`, `ValueError`: it is no path."""
     return path if isinstance(path, Place) else place_of(path_of(name, path), storage_options)
+
+
+def require_answer(error: Exception, path: str) -> None:
+    """Raise the error of a place elsewhere, unless nothing is there: who does not answer says nothing of the file.
+
+    For who goes on without a file that cannot be read. What the file holds may be wrong; that it was replaced
+    meanwhile says nothing of it either.
+    """
+    none = isinstance(error, OSError | FileStateError) and not isinstance(error, FileNotFoundError)
+    if none and isinstance(path, Place):
+        raise error
 
 
 def require_here(path: str, what: str = "only files of this machine are written in place") -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from mqindex.errors import MQIndexError, PlaceError
+from mqindex.errors import MQIndexError
 from mqindex.files.fork_lock import new_lock
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ _NUMBERS = {
     "403": errno.EACCES,
     "404": errno.ENOENT,
 }
-_OF_WHAT_IS_THERE = (errno.ENOENT, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY)
 _ANSWERED = re.compile(r"status code: ((\d+)[^:\n]*)")  # of a list, whose errors all have one class
-_WHO = "are key and secret right, and may they list and read there?"
+_WHO = "; are key and secret right, and may they list and read there?"
 _NO_BUCKET = "no such bucket or container"
 _SECRET = re.compile(r"(?<=://)([^\s?]+\?)[^\s\"')]+")  # a query of a URL may be its signature
 _REQUEST = re.compile(r"^.*Error performing .*? in \S+ .*?- +")  # which it was, and how often it was tried
@@ -197,22 +196,17 @@ class OfClient:
 
 @contextmanager
 def errors_of(url: str) -> Iterator[None]:
-    """Any error of a client names the URL, without what a URL's query holds.
-
-    It is a `PlaceError`, unless it says what is there: `FileNotFoundError`, `FileExistsError` and such.
-    """
+    """Any error of a client is an `OSError` that names the URL, without what a URL's query holds."""
     try:
         yield
-    except (MQIndexError, PlaceError, ImportError):
+    except (MQIndexError, ImportError):
         raise
     except Exception as error:
         own = error.errno if isinstance(error, OSError) else None
         number = own if own is not None and own > 0 else _number(error)  # a library has numbers of its own below 0
         said = os.strerror(number) if number != errno.EIO else _words(error)
-        if number in _OF_WHAT_IS_THERE:
-            raise OSError(number, _NO_BUCKET if _is_of_no_bucket(error) else said, url) from None
-        what, _, advice = said.partition("; ")
-        raise PlaceError(what, path=url, hint=_WHO if number == errno.EACCES else advice or None) from None
+        said += _WHO if number == errno.EACCES else ""
+        raise OSError(number, _NO_BUCKET if _is_of_no_bucket(error) else said, url) from None
 
 
 def is_unanswered(error: Exception) -> bool:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mqindex.errors import FileStateError, MQIndexError, OutputExistsError, PlaceError
+from mqindex.errors import FileStateError, MQIndexError, OutputExistsError
 from mqindex.files.few_threads import of_each
 from mqindex.files.places.place import Place
 from mqindex.files.places.storage import Stat, errors_of
@@ -76,7 +76,7 @@ def _take_back(out: Place, scratch: Place) -> bool:
     """Remove what was copied of a result, if it has no list; False: it may be there still."""
     try:
         return MANIFEST in out.entries() or _removed(out, _made_by(scratch))
-    except (OSError, PlaceError, MQIndexError):
+    except (OSError, MQIndexError):
         return False
 
 
@@ -139,7 +139,7 @@ def _remove_or_say(scratch: Place) -> None:
 def _remove(place: Place) -> bool:
     """False: it is not sure to be gone; a later run removes what is left."""
     for _ in range(_TRIES):
-        with contextlib.suppress(OSError, PlaceError), errors_of(place):
+        with contextlib.suppress(OSError), errors_of(place):
             place.storage.remove(place.path)
             return True
     return False
@@ -227,7 +227,7 @@ def _put_list(out: Place, listed: Sequence[dict[str, Any]], about: dict[str, Any
         except FileExistsError:
             if bytes(manifest.read(0, manifest.stat().size)) != text:
                 raise _made_meanwhile(out) from None
-        except PlaceError:
+        except OSError:
             if not tries_left:
                 raise
             continue

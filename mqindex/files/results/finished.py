@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqindex._native.crc import crc32c
-from mqindex.errors import FileStateError, PlaceError
+from mqindex.errors import FileStateError
 from mqindex.files.paths import one_look
 from mqindex.files.places.place import Place
 
@@ -93,11 +95,13 @@ def _names_in(root: Place) -> Mapping[str, Stat]:
         return root.entries()
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except PlaceError as error:
+    except OSError as error:
         if not root.storage.lists:  # who asks for a list may be told anything
             return {}
-        why = "it is listed to know whether a result there is finished"
-        raise PlaceError(error.what, path=root, hint=why) from error
+        if error.errno != errno.EACCES:
+            raise
+        why = f"{os.strerror(errno.EACCES)}; it is listed to know whether a result there is finished"
+        raise OSError(errno.EACCES, why, root) from error
 
 
 def _require_sizes(path: Place, root: Place, sizes: Mapping[str, int]) -> None:

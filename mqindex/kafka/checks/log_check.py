@@ -11,7 +11,7 @@ import numpy as np
 from mqindex._native.kafka_log import BatchScan
 from mqindex._native.kafka_recovery import Recovered
 from mqindex._words import plural
-from mqindex.errors import IndexFullError, MQIndexError, OffsetOverflowError, TruncatedFileError
+from mqindex.errors import FileStateError, IndexFullError, MQIndexError, OffsetOverflowError, TruncatedFileError
 from mqindex.files.paths import status_of
 from mqindex.files.places.place import Place
 from mqindex.kafka import catalogue
@@ -41,8 +41,8 @@ def refused(path: str, error: MQIndexError, base_offset: int) -> Finding:
 
 
 def require_all(error: MQIndexError, path: str) -> None:
-    """Raise the error of a log elsewhere of which not all came: it says nothing of the log."""
-    if isinstance(path, Place) and isinstance(error, TruncatedFileError):
+    """Raise the error of a log elsewhere that was replaced, or of which not all came: it says nothing of the log."""
+    if isinstance(path, Place) and isinstance(error, (FileStateError, TruncatedFileError)):
         raise error
 
 

@@ -14,6 +14,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, join, parent_of
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.regular import reading_text
 from mqindex.kafka.kinds import partition_name
 
@@ -77,7 +78,10 @@ def readable_offsets(path: str) -> Offsets:
     """`read_offsets`, but nothing where the checkpoint cannot be read."""
     try:
         return read_offsets(path)
-    except (CorruptIndexError, OSError):
+    except CorruptIndexError:
+        return {}
+    except OSError as error:
+        require_answer(error, path)
         return {}
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from mqindex._native.crc import crc32c
 from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
-from mqindex.files.places.place import given_path
+from mqindex.files.places.place import given_path, require_answer
 from mqindex.files.reading.regular import reading
 
 OpenTransactions = tuple[tuple[int, int], ...]
@@ -102,7 +102,10 @@ def readable_snapshot(path: str) -> OpenTransactions | None:
     """`read_snapshot`; None: it cannot be read, and a broker takes an older one."""
     try:
         return read_snapshot(path)
-    except (CorruptIndexError, OSError):
+    except CorruptIndexError:
+        return None
+    except OSError as error:
+        require_answer(error, path)
         return None
 
 

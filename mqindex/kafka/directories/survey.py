@@ -18,6 +18,7 @@ from mqindex._words import plural
 from mqindex.errors import BadMagicError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, join, size_of
+from mqindex.files.places.place import require_answer
 from mqindex.kafka import catalogue
 from mqindex.kafka.directories.log_dir import linked_partitions, log_dir_of, partitions_of, was_clean
 from mqindex.kafka.directories.offset_checkpoint import entry_name, log_start_offsets, recovery_points
@@ -344,7 +345,10 @@ def _bounds(files: SegmentFiles) -> tuple[int, int] | None:
         return None
     try:
         return _bounds_in(files, path)
-    except (MQIndexError, OSError):
+    except MQIndexError:
+        return None
+    except OSError as error:
+        require_answer(error, path)
         return None
 
 

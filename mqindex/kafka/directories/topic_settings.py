@@ -11,6 +11,7 @@ import numpy as np
 from mqindex.columns.columns import BinaryColumn, Columns
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.kafka.directories.offset_checkpoint import text_lines
 from mqindex.kafka.directories.partition_files import PartitionFiles, while_files_go
 from mqindex.kafka.internal.markers import decode_markers
@@ -97,7 +98,10 @@ def topic_settings(log_dir: str) -> TopicSettings | None:
         for change in changes:
             made.apply(change)
         return made
-    except (MQIndexError, ImportError, _Unknown, OSError):
+    except (MQIndexError, ImportError, _Unknown):
+        return None
+    except OSError as error:
+        require_answer(error, directory)
         return None
 
 
@@ -178,7 +182,10 @@ def _stated(path: str, *names: str) -> str | None:
     """What a file with a line for each name says of the first of these that is there; None: it does not."""
     try:
         lines = text_lines(path, _MOST_TEXT, encoding="latin-1")
-    except (ValueError, OSError):
+    except ValueError:
+        return None
+    except OSError as error:
+        require_answer(error, path)
         return None
     found = dict(line.replace(":", "=", 1).split("=", 1) for line in lines if "=" in line or ":" in line)
     return next((found[name].strip() for name in names if name in found), None)

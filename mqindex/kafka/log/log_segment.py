@@ -92,7 +92,7 @@ class LogSegment(LogBytes, SegmentSearch):
         ----------
         log_path : path, also of a log that a broker has deleted and not yet removed (`.log.deleted`, whose indexes have
             such names too); or a URL: of a log elsewhere only what is needed is read, part by part, and of one that is
-            damaged all. It is one version of the file that is read: another in its place is a `PlaceError`.
+            damaged all. It is one version of the file that is read: another in its place is a `FileStateError`.
         base_offset : int or None; None: from the file's name
         storage_options : dict, optional; for a URL, as of `PartitionArguments`
 

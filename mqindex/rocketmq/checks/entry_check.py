@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from mqindex.errors import MQIndexError
 from mqindex.files.closable import Closable
+from mqindex.files.places.place import require_answer
 from mqindex.rocketmq.index.compare import Place, next_entry
 from mqindex.rocketmq.index.index_file import IndexFile
 
@@ -129,7 +130,8 @@ class _File:
             self._index = IndexFile._open_known(stretch.path, stretch.geometry)
             if stretch.begin.phy_offset < start:
                 self._first = self._number = self._first_from(start)
-        except (MQIndexError, OSError):
+        except (MQIndexError, OSError) as error:
+            require_answer(error, stretch.path)
             self._agrees = False
 
     def add(self, entries: Array) -> None:

@@ -18,6 +18,7 @@ from mqindex._native.guard import check_whole
 from mqindex.engines import Engine
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding
 from mqindex.rocketmq.checks.entry_check import EntryCheck, EntryRun, EntryStretch
@@ -250,7 +251,8 @@ def _ext_reader(directory: str | None) -> ExtReader | None:
         try:
             with ConsumeQueueExt.open(join(directory, name[0], str(name[1]))) as ext:
                 units = ext.get_many(addresses)
-        except (MQIndexError, OSError):
+        except (MQIndexError, OSError) as error:
+            require_answer(error, directory)
             return np.zeros(len(addresses), np.int64), np.full(len(addresses), -1)
         return units["tags_code"], np.where(units["found"], units["store_timestamp"], -1)
 

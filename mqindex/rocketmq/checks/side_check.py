@@ -11,6 +11,7 @@ from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.files.paths import join, size_of
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.regular import reading
 from mqindex.health import Text
 from mqindex.report import Finding, Kind
@@ -83,6 +84,7 @@ def _checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
     except PermissionError:
         raise  # as for the files in config/
     except OSError as error:
+        require_answer(error, path)
         yield catalogue.CHECKPOINT_UNREADABLE.finding(path, error=error)
         return
     if size != CHECKPOINT_SIZE:

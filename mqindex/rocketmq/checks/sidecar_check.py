@@ -9,6 +9,7 @@ from mqindex._native.index_file import IndexCore
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import base_name, join
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.opening import map_file
 from mqindex.report import Finding
@@ -61,6 +62,7 @@ def check_sidecar(task: SidecarTask) -> list[Finding]:
             )
         ]
     except OSError as error:
+        require_answer(error, task.index or task.filter or "")
         return [catalogue.SIDECAR_UNUSED.finding(error.filename, what=error.strerror)]
 
 

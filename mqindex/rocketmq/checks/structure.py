@@ -7,6 +7,7 @@ import time
 from mqindex.engines import Engine
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
+from mqindex.files.places.place import require_answer
 from mqindex.report import Finding, Report, Value
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.checks.check import structural_finding
@@ -43,4 +44,5 @@ def _check(task: _Task) -> _Result:
         with IndexFile._open_known(path, (slots, entries)) as file:
             return [structural_finding(path, fault) for fault in file._check()], next_entry(file) - 1
     except (MQIndexError, OSError) as error:
+        require_answer(error, path)
         return [catalogue.INDEX_UNREADABLE.finding(path, error=error)], 0

@@ -9,6 +9,7 @@ from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
 from mqindex.errors import MQIndexError, reason
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.health import Text
 from mqindex.rocketmq.directories.rocksdb import refuse_config_in_rocksdb
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets, read_delay_offsets
@@ -108,6 +109,7 @@ def _read(options: StoreOptions) -> _Read:
         offsets = dict(ConsumerOffsets._read(directory, lambda topic, queue_id: 0))
         delays = read_delay_offsets(directory)
     except (MQIndexError, OSError) as error:
+        require_answer(error, directory)
         return {}, {}, {}, reason(error)
     queues = {(name.partition("@")[0], queue_id) for name, consumed in offsets.items() for queue_id in consumed}
     ends = {queue: batch_queue_end(options.batch_consume_queue, *queue) for queue in queues}

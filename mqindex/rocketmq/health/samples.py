@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mqindex._native.keys import key_hash
 from mqindex.errors import MQIndexError
+from mqindex.files.places.place import require_answer
 from mqindex.health import Text
 from mqindex.rocketmq.log.frame_windows import frame_window
 from mqindex.rocketmq.log.log_entries import LogSpan
@@ -45,7 +46,8 @@ def _read(span: LogSpan, phy_offset: int) -> Message | None:
     try:
         with span.open() as file:
             return read_message(frame_window(file, span.file_start, phy_offset), span.file_start, phy_offset, span.path)
-    except (MQIndexError, OSError):
+    except (MQIndexError, OSError) as error:
+        require_answer(error, span.path)
         return None
 
 

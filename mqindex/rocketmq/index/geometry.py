@@ -20,7 +20,7 @@ from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, is_link, parent_of, size_of
-from mqindex.files.places.place import Place
+from mqindex.files.places.place import Place, require_answer
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import layout
@@ -282,7 +282,10 @@ def is_index_file(path: str) -> bool:
     """Whether a file's length and entries fit a geometry: for one whose name and place do not show what it is."""
     try:
         return bool(infer([path]))
-    except (MQIndexError, OSError):
+    except MQIndexError:
+        return False
+    except OSError as error:
+        require_answer(error, path)
         return False
 
 
@@ -299,7 +302,10 @@ def fits(path: str, geometry: Geometry) -> bool:
         with MappedFile.open(path) as file:
             file.advise_random()
             return looks_like(file, geometry)
-    except (MQIndexError, OSError):
+    except MQIndexError:
+        return False
+    except OSError as error:
+        require_answer(error, path)
         return False
 
 
@@ -386,7 +392,8 @@ def _head(path: str) -> bytes:
     try:
         with reading(path, buffered=False) as file:
             return file.read(INDEX_HEADER_SIZE)
-    except OSError:
+    except OSError as error:
+        require_answer(error, path)
         return b""
 
 
@@ -396,6 +403,7 @@ def _vote(path: str, thorough: bool, unread: list[OSError]) -> set[Geometry]:
     except MQIndexError:
         return set()
     except OSError as error:
+        require_answer(error, path)
         unread.append(error)
         return set()
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from mqindex.errors import FormatError
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.rocketmq.metadata.config_json import (
     in_json,
     load_side_json,
@@ -55,7 +56,8 @@ def read_topic_table(directory: str) -> TopicTable | None:
         found = parse_side_json(saved(join(directory, "topics.json")).decode())
         changed = whole_number(table_of(found, "dataVersion").get("timestamp"), "timestamp")
         return TopicTable(frozenset(topic_configs(found)), changed)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        require_answer(error, directory)
         return None
 
 

@@ -13,6 +13,7 @@ from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import relative
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, kinds
@@ -146,6 +147,7 @@ def _head(path: str, size: int, unread: list[OSError] | None) -> bytes:
     except OSError as error:
         if unread is None or was_deleted(error):
             raise
+        require_answer(error, path)
         unread.append(error)
         return b""
 

@@ -9,7 +9,7 @@ from functools import partial
 from mqindex._native.file_watch import FileWatch
 from mqindex._native.index_file import IndexCore
 from mqindex._native.sidecar import ColdSearch
-from mqindex.errors import MQIndexError, PlaceError
+from mqindex.errors import MQIndexError
 from mqindex.files.paths import parent_of
 from mqindex.files.places.place import Place
 from mqindex.files.reading.mapped_file import MappedFile
@@ -71,7 +71,7 @@ def find_sidecars(index: MappedFile, geometry: tuple[int, int]) -> Sidecars | No
     """The sidecars that cover a whole index file; None: there are none, and look-ups read its slots."""
     try:
         found = Sidecars(index, geometry)
-    except (MQIndexError, PlaceError, OSError):
+    except (MQIndexError, OSError):
         return None
     if IndexHeader.from_bytes(index.map[:INDEX_HEADER_SIZE]).index_count == found.covered + 1:
         return found
@@ -97,7 +97,7 @@ def read_fence_header(path: str) -> FenceHeader:
 
 def _filter_of(index_path: str, fence: FenceHeader) -> tuple[FilterFile | None, int]:
     """The filter, and which of its files this one is; None: none knows it, and the file may hold everything."""
-    with contextlib.suppress(MQIndexError, PlaceError, OSError):
+    with contextlib.suppress(MQIndexError, OSError):
         found = open_filter(filter_path(parent_of(index_path)))
         number = found.number_of(fence)
         if number is not None:

@@ -11,7 +11,7 @@ from mqindex._native.index_file import IndexCore
 from mqindex._native.key_filter import AskedHashes, filter_shape
 from mqindex._native.sidecar import ColdSearch
 from mqindex.columns.distinct import distinct
-from mqindex.errors import CorruptIndexError, MQIndexError, PlaceError
+from mqindex.errors import CorruptIndexError, MQIndexError
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.places.page_cache import PAGE
 from mqindex.files.places.paged_file import PagedFile
@@ -41,7 +41,7 @@ class RemoteFilter:
         with self._lock:
             if not self._asked:
                 self._asked = True
-                with contextlib.suppress(MQIndexError, PlaceError, OSError):
+                with contextlib.suppress(MQIndexError, OSError):
                     file = PagedFile(self._place)
                     found = FilterFile(file)
                     self._opened = (file, found) if found.header.files > _FEW else None
@@ -57,7 +57,7 @@ class RemoteFilter:
         starts = found.start + FILTER_ROW_START_SIZE * rows
         places = np.r_[starts, starts + 2 * FILTER_ROW_START_SIZE - 1] // PAGE
         first = found.start + FILTER_ROW_START_SIZE * (n + 1)
-        with self._lock, contextlib.suppress(MQIndexError, PlaceError, OSError):  # once for all files
+        with self._lock, contextlib.suppress(MQIndexError, OSError):  # once for all files
             file.need(places)
             table = np.frombuffer(memoryview(file.lent(places)), ">u8", n + 1, found.start)
             spans = np.stack([table[rows], table[rows + 1]], axis=1)
@@ -132,5 +132,5 @@ def find_remote_sidecars(index: PagedFile, place: Place, keys: RemoteFilter | No
         return None
     try:
         return RemoteSidecars(index, root / DIRECTORY / (place.name + FENCE), keys)
-    except (MQIndexError, PlaceError, OSError):  # a place may say anything of a name that it does not have
+    except (MQIndexError, OSError):  # a place may say anything of a name that it does not have
         return None

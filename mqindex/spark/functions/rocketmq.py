@@ -19,7 +19,7 @@ from mqindex import rocketmq
 from mqindex._native.numbers import period
 from mqindex.columns.keys import text_of
 from mqindex.columns.limits import whole_count, whole_number_from
-from mqindex.errors import MQIndexError, PlaceError
+from mqindex.errors import MQIndexError
 from mqindex.files.paths import absolute
 from mqindex.files.places.page_cache import PageCache, of_this_machine
 from mqindex.files.places.place import Place
@@ -215,7 +215,7 @@ def _has_files(index_dir: str) -> bool:
     """Whether this process sees index files there. A driver need not see any."""
     try:
         return bool(index_paths(index_directory(index_dir)))
-    except (MQIndexError, PlaceError, OSError):
+    except (MQIndexError, OSError):
         return False
 
 

@@ -17,6 +17,7 @@ from mqindex._words import plural
 from mqindex.columns.distinct import distinct
 from mqindex.errors import FormatError, MQIndexError
 from mqindex.files.paths import as_it_is, parent_of, size_of
+from mqindex.files.places.place import require_answer
 from mqindex.kafka import LogSegment
 from mqindex.kafka.log.batches import batch_columns
 from mqindex.kafka.partition.isolation import visible_to
@@ -225,7 +226,8 @@ def _borders(of: SegmentOf, log: str, size: int) -> list[int]:
             nearest = np.searchsorted(positions, np.arange(TASK_BYTES, size, TASK_BYTES))
             chosen = distinct(positions[nearest[nearest < len(positions)]]).tolist()
             return [border for border in chosen if _is_batch(segment, border)]
-    except (MQIndexError, OSError, ValueError):
+    except (MQIndexError, OSError, ValueError) as error:
+        require_answer(error, log)
         return []  # the index is damaged: the log is read as one
 
 

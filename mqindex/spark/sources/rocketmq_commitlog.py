@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader
 
-from mqindex.errors import MQIndexError, PlaceError
+from mqindex.errors import MQIndexError
 from mqindex.rocketmq import CommitLog
 from mqindex.rocketmq.log.log_files import holes, newest_begun
 from mqindex.spark.missing_files import require_seen
@@ -134,5 +134,5 @@ class CommitLogSource(FileSource):
         try:
             self.known(schema)
             return LogStreamReader(self.options, schema)
-        except (MQIndexError, PlaceError, OSError, TypeError, ValueError) as error:
+        except (MQIndexError, OSError, TypeError, ValueError) as error:
             return RefusedStreamReader(error)

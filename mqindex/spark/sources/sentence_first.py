@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mqindex.errors import MQIndexError, PlaceError
+from mqindex.errors import MQIndexError
 
-_EXPECTED = (MQIndexError, PlaceError, ImportError, OSError, TypeError, ValueError)
+_EXPECTED = (MQIndexError, ImportError, OSError, TypeError, ValueError)
 
 
 @contextmanager

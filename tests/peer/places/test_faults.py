@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from obstore.store import S3Store
 
-from mqindex.errors import MQIndexError, PlaceError
+from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files.places.place import Place, place_of
 from mqindex.files.places.remote_file import RemoteFile
 from mqindex.rocketmq import IndexService, optimize
@@ -70,7 +70,7 @@ class Remote:
         with FaultProxy(self.server.port, fault, range(first, last + 1)) as proxy:
             try:
                 found = self.ask(proxy.url)
-            except (MQIndexError, PlaceError, OSError) as error:
+            except (MQIndexError, OSError) as error:
                 return clear(error)
         assert found == self.expected
         return None
@@ -90,13 +90,13 @@ def remote(request: pytest.FixtureRequest, s3: S3, tmp_path_factory: pytest.Temp
 
 # What a look-up says of a fault that goes on, where it is no sentence of another error.
 SENTENCES = {
-    "403": "Permission denied: ",
+    "403": "[Errno 13] Permission denied",
     "404": "[Errno 2] No such file or directory: ",
-    "500": "the server answered 500 Internal Server Error: ",
-    "503": "the server answered 503 Service Unavailable: ",
-    "time-out": f"{os.strerror(errno.ETIMEDOUT)}: ",
-    "cut body": "",
-    DONE: "the server answered 500 Internal Server Error: ",
+    "500": "[Errno 5] the server answered 500 Internal Server Error: ",
+    "503": "[Errno 5] the server answered 503 Service Unavailable: ",
+    "time-out": f"[Errno {errno.ETIMEDOUT}] {os.strerror(errno.ETIMEDOUT)}: ",
+    "cut body": "[Errno 5] ",
+    DONE: "[Errno 5] the server answered 500 Internal Server Error: ",
 }
 RETRIED = ("500", "503", "time-out", "cut body", DONE)
 
@@ -150,5 +150,5 @@ def test_a_file_that_is_replaced_between_two_ranges_is_told(s3: S3, size: int) -
     with RemoteFile(place) as file:
         file.window(0, 10)
         s3.put("replaced", b"1" * size)
-        with pytest.raises(PlaceError, match=f"the file was replaced while it was read: .* got {size} bytes"):
+        with pytest.raises(FileStateError, match=f"the file was replaced while it was read: .* got {size} bytes"):
             file.window(1 << 19, (1 << 19) + 10)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from mqindex.errors import PlaceError
 from mqindex.files.places.place import place_of
 from mqindex.rocketmq import IndexFile, IndexService, optimize
 from tests.peer.places.servers import CREDENTIAL, S3, Server
@@ -55,7 +54,7 @@ def test_wrong_credentials_are_one_clear_error(tmp_path: Path) -> None:
     server = S3(tmp_path)
     try:
         wrong = {**server.options, "secret_access_key": "guessed"}
-        with pytest.raises(PlaceError) as refused:
+        with pytest.raises(PermissionError) as refused:
             place_of(f"{server.url}/a", wrong).stat()
         assert "guessed" not in str(refused.value)
         with pytest.raises(FileNotFoundError, match="no such bucket or container: 's3://other/a'"):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from mqindex import kafka
-from mqindex.errors import FileStateError, MQIndexError, PlaceError
+from mqindex.errors import FileStateError, MQIndexError
 from mqindex.files.results import elsewhere
 from mqindex.report import RebuildReport
 from mqindex.rocketmq import IndexService, optimize, rebuild
@@ -57,7 +57,7 @@ class Rebuilt:
             try:
                 options = options_at(self.server, proxy.url)
                 report = self.make(self.url, f"s3://{BUCKET}/{name}", storage_options=options)
-            except (MQIndexError, PlaceError, OSError) as error:
+            except (MQIndexError, OSError) as error:
                 return clear(error), proxy
         gone = [one for one in report.findings if one.severity == "error" or one.kind in GONE]
         assert {one.kind for one in gone} <= {*GONE}
@@ -200,7 +200,7 @@ def test_of_several_stores_each_has_its_result_or_nothing(several: Rebuilt, faul
             try:
                 options = options_at(several.server, proxy.url)
                 return several.make(several.url, f"s3://{BUCKET}/{home}/{n}", storage_options=options)
-            except (MQIndexError, PlaceError, OSError) as error:
+            except (MQIndexError, OSError) as error:
                 clear(error)
                 return None
 
@@ -250,7 +250,7 @@ def test_of_a_killed_run_is_told_until_it_may_be_cleared(rebuilt: Rebuilt, monke
 
 def test_what_may_not_be_done_is_said_at_once(rebuilt: Rebuilt) -> None:
     wrong = {**rebuilt.server.options, "secret_access_key": "guessed"}
-    with pytest.raises(PlaceError) as refused:
+    with pytest.raises(PermissionError) as refused:
         rebuild(rebuilt.url, f"s3://{BUCKET}/refused", storage_options=wrong, **GIVEN)
     assert "guessed" not in clear(refused.value)
     with pytest.raises(FileNotFoundError, match="no such bucket or container: 's3://nobodys/out/"):

@@ -112,7 +112,7 @@ def test_what_cannot_be_reached_is_one_sentence(run: Run, s3: Server, tmp_path: 
     url, out = s3.upload(case("basic-493").unpack(tmp_path), "shell/forbidden"), tmp_path / "out"
     more = [] if command in ("info", "verify") else ["--out", out]
     done: Any = run(command, url, *more, secret="MARKED-SECRET")
-    assert (done.status, done.out, done.err) == (2, "", f"mqindex: Permission denied: {url}; {WHO}\n")
+    assert (done.status, done.out, done.err) == (2, "", f"mqindex: {url}: Permission denied; {WHO}\n")
     url = "s3://no-such-bucket/store"
     nowhere = ["--storage-option", "endpoint=" + s3.options["endpoint"]]
     given = ["--storage-option", f"access_key_id={IDENTITY}", "--storage-option", "allow_http=true"]
@@ -124,5 +124,5 @@ def test_what_cannot_be_reached_is_one_sentence(run: Run, s3: Server, tmp_path: 
     assert "endpoint begins with http://, which is not encrypted: where this is meant, set AWS_ALLOW_HTTP" in done.err
     done = run(command, url, *more, "--storage-option", "endpoint=http://127.0.0.1:1", *given)
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith(f"mqindex: the server cannot be reached: {url}; ")
+    assert done.err.startswith(f"mqindex: {url}: the server cannot be reached; ")
     assert not out.exists()

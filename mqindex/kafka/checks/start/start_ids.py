@@ -12,6 +12,7 @@ from typing import Final
 
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.kafka.directories.offset_checkpoint import split_fields, text_lines, whole_number
 
 _BLANK: Final = " \t\f"
@@ -35,7 +36,8 @@ def broker_name(log_dir: str) -> str | None:
     try:
         properties = _properties(text_lines(join(log_dir, "meta.properties"), _LARGEST, encoding="latin-1"))
         number = _whole(properties, name := _id_name(_whole(properties, "version")))
-    except (OSError, MQIndexError, ValueError):
+    except (OSError, MQIndexError, ValueError) as error:
+        require_answer(error, log_dir)
         return None
     if number is None:
         return None

@@ -18,6 +18,7 @@ from mqindex._rules import Rule, numbers_of
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, join
+from mqindex.files.places.place import require_answer
 from mqindex.health import Text
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
@@ -136,6 +137,7 @@ def _content(path: str, file: _File) -> _Content:
     except PermissionError:
         raise  # of who asks, not of the store: the broker's user may read it
     except OSError as error:
+        require_answer(error, path)
         return _Content(str(error.strerror or error), (EVERY,))
     if not text:
         return _Content("nothing", loaded=False)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from mqindex._rules import Broker
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.brokers import (
     CONFIRMED_DISPATCHED,
@@ -172,7 +173,8 @@ def _ends_of_queues(options: StoreOptions) -> Iterator[int]:
     try:
         with ConsumeQueueTable.open(options.consume_queue) as table:
             yield from (bounds.max_phy_offset for _, bounds in table._bounds(table.queues()))
-    except (MQIndexError, OSError):  # a broker has none, or does not start
+    except (MQIndexError, OSError) as error:  # a broker has none, or does not start
+        require_answer(error, options.consume_queue)
         return
     for path in queue_paths(options.batch_consume_queue):
         with BatchConsumeQueue._of(path) as queue:

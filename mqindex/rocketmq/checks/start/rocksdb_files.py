@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from mqindex.files import disk
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.directories.rocksdb import config_databases, manifest_of
@@ -48,7 +49,8 @@ def _fault(home: str) -> RocksDBFault:
     try:
         manifest = manifest_of(home)
         gone = manifest is not None and not disk.exists(manifest) and manifest_of(home) == manifest  # no newer one
-    except OSError:
+    except OSError as error:
+        require_answer(error, home)
         return RocksDBFault(home, _NOT_READ, None, None)
     if manifest is None:
         return _without(join(home, "CURRENT"), "a RocksDB database lacks it", None, "names the MANIFEST")

@@ -14,6 +14,7 @@ from itertools import takewhile
 
 from mqindex._words import plural
 from mqindex.files.paths import join, parent_of
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.regular import reading
 from mqindex.files.rights import is_shut, rights
 from mqindex.report import Finding
@@ -227,7 +228,8 @@ class _Look(LoadLook):
                 below = partial(start_files.entries_below, file, first, entries)
                 expired = below(self._found.min_phy_offset)
                 lost = {entries - expired - max(below(end) - max(below(begin), expired), 0) for begin, end in again}
-        except OSError:
+        except OSError as error:
+            require_answer(error, path)
             return None
         return lost.pop() if len(lost) == 1 else None
 

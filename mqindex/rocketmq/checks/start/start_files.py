@@ -15,6 +15,7 @@ from mqindex._native.consume_queue import check_units
 from mqindex.errors import MQIndexError
 from mqindex.files import paths
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.opening import map_file
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
@@ -56,6 +57,7 @@ def _entry(found: paths.Entry) -> Entry | None:
     except OSError as error:
         if was_deleted(error):
             return None
+        require_answer(error, found.path)
         return Entry(found.path, found.name, False, 0, None)
     return Entry(found.path, found.name, stat.S_ISDIR(status.st_mode), status.st_size, status)
 
@@ -108,7 +110,8 @@ def checkpoint_of(root: str) -> Checkpoint:
     """All 0 where it cannot be read, as for a broker that finds none."""
     try:
         return Checkpoint.read(join(root, "checkpoint")) or Checkpoint()
-    except OSError:
+    except OSError as error:
+        require_answer(error, root)
         return Checkpoint()
 
 
@@ -136,7 +139,8 @@ def first_sound_message(one: Entry) -> MessageHead | None:
     try:
         with map_file(one.path) as log:
             _, sound = scan_at(frame_window(log, start, start), start, [start], check_crc=True)
-    except (MQIndexError, OSError):
+    except (MQIndexError, OSError) as error:
+        require_answer(error, one.path)
         return None
     return head if sound.all() else None
 
@@ -168,5 +172,6 @@ def _head(path: str, size: int, position: int = 0) -> bytes:
         with reading(path, buffered=False) as file:
             file.seek(position)
             return file.read(size)
-    except OSError:
+    except OSError as error:
+        require_answer(error, path)
         return b""

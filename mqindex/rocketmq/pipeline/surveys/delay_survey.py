@@ -15,6 +15,7 @@ from mqindex._native.consume_queue import decode_units
 from mqindex.errors import MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.commit_log import CommitLog
@@ -45,6 +46,7 @@ def seen_delays(options: StoreOptions, unread: list[OSError]) -> dict[int, int]:
     except OSError as error:
         if was_deleted(error):
             raise  # by a broker; the survey begins again
+        require_answer(error, home)
         unread.append(error)
         return {}
     return {level: delay for level, delay in seen.items() if delay is not None}

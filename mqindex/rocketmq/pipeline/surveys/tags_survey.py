@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from mqindex.errors import MQIndexError, was_cut
+from mqindex.files.places.place import require_answer
 from mqindex.rocketmq import catalogue
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.index.index_file import IndexFile
@@ -167,6 +168,7 @@ class IndexedTags:
         except OSError as error:
             if was_deleted(error):
                 raise  # by a broker; the survey begins again
+            require_answer(error, self.index_files[number])
             if error.errno not in _LEADS_NOWHERE:
                 self.unread.append(error)
             return None

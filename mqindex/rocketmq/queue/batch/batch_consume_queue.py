@@ -17,7 +17,7 @@ from mqindex.errors import MQIndexError
 from mqindex.files.closable import Closable
 from mqindex.files.fork_lock import new_lock
 from mqindex.files.paths import join
-from mqindex.files.places.place import given_path
+from mqindex.files.places.place import given_path, require_answer
 from mqindex.files.reading.file_maps import FileMaps
 from mqindex.rocketmq.directories.wrong_place import refuse_strangers
 from mqindex.rocketmq.kinds import require_finished
@@ -319,7 +319,10 @@ def batch_queue_end(home: str, topic: str, queue_id: int) -> int | None:
     try:
         with BatchConsumeQueue._of(place) as queue:
             return queue.max_offset_in_queue
-    except (MQIndexError, OSError):
+    except MQIndexError:
+        return None
+    except OSError as error:
+        require_answer(error, place)
         return None
 
 
