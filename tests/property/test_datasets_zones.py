@@ -15,12 +15,15 @@ import mqindex
 from mqindex import kafka, rocketmq
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq.dispatch.follow import follow
-from tests.property.test_datasets import compare, damage_is_told
 from tests.support.golden import STORE_CASES, case
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
 from tests.support.growing_store import Turns
 from tests.support.nightly import NIGHTLY, some
 from tests.support.small_zones import small_zones
+
+for needed in ("duckdb", "polars", "pyarrow"):
+    pytest.importorskip(needed)
+from tests.property.test_datasets import compare, damage_is_told  # noqa: E402  # it asks for them too
 
 __all__ = ["damage_is_told", "small_zones"]  # fixtures
 pytestmark = pytest.mark.usefixtures("small_zones")

@@ -67,7 +67,10 @@ def test_a_server_is_named_by_a_url(name: str, value: str, monkeypatch: pytest.M
 def test_a_server_that_does_not_encrypt_is_asked_only_where_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was an "HTTP error: builder error"."""
     endpoint = {"endpoint": "http://127.0.0.1:1"}
-    with pytest.raises(ValueError, match=r"endpoint begins with http://.* add allow_http=true$"):
+    with pytest.raises(
+        ValueError,
+        match=r"endpoint begins with http://.* AWS_ALLOW_HTTP=true, .* allow_http=true$",
+    ):
         place_of("s3://bucket/index", endpoint)
     for allowed in ({"allow_http": True}, {"client_options": {"allow_http": True}}, {"aws_allow_http": "true"}):
         place_of("s3://bucket/index", {**endpoint, **allowed})
