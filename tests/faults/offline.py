@@ -77,22 +77,26 @@ class Rebuild:
         self.rebuild(place / "source-0", place / "out", overwrite=self.force, **self.options)
 
     def judge(self, place: Path, told: Told) -> None:
-        published = self._check(place)
+        published = self._check(place, told)
         require(published or told.failed, "no error, and no output")
         if not published:
             self.run(place, told)
-            require(self._check(place), "the second run published nothing")
+            require(self._check(place, told), "the second run published nothing")
         elif scraps(place):
             self.rebuild(place / "source-0", place / "another", **self.options)
 
-    def _check(self, place: Path) -> bool:
-        """Whether the new output is there; nothing else changed."""
+    def _check(self, place: Path, told: Told) -> bool:
+        """Whether the new output is there; nothing else changed. Where a second call failed too, the old one may be
+        under the name that the error says.
+        """
         require(contents(place / "source-0") == self.before, "the source changed")
         out = contents(place / "out") if (place / "out").is_dir() else None
         backups = [path for path in place.iterdir() if path.name.startswith("out.backup-")]
         published = out == self.right
         if self.force:
             require(out is not None, "the output is gone")
+            said = " ".join(str(one) for one in told.failed)
+            backups += [path for path in place.glob("out.exchange-*") if f"it is whole: mv {path} " in said]
             old = [place / "out", *backups][published:]
             require(any((path / "old").exists() for path in old), "the old output is gone")
         require(published or out is None or (self.force and out.keys() == {"old"}), f"half an output: {out}")
