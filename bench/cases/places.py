@@ -32,6 +32,15 @@ CASE = Case(
             1.15,
             whole=True,
         ),
+        # An object has no holes: the server takes each byte of an index file that is nearly empty.
+        Goal(
+            "the same, against uploading the result",
+            "mqindex/remote",
+            "mqindex/write",
+            "shown",
+            "s",
+            whole=True,
+        ),
     ),
     answer={"messages": 1776},
     estimate=(20, 60),

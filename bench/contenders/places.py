@@ -27,7 +27,7 @@ __all__ = ["counted", "hdfs", "rebuild", "spark", "task"]
 
 
 def rebuild(*, store: str, slots: int, entries: int, scratch: str, **spec: Any) -> Result:
-    """By threads; `read`: nothing but ranged requests for every byte of the log."""
+    """By threads; `read`: nothing but ranged requests for every byte of the log; `write`: the result, only uploaded."""
     return _run(store, slots, entries, scratch, spec, LocalEngine(workers=2), bare=True)
 
 
@@ -98,10 +98,15 @@ def _run(
     with served(scratch, store, kind=kind) as (url, options):
         log = _log(url, options)
         log_bytes = sum(place.stat().size for place in log)
+        ready = os.path.join(scratch, "ready")
+        if bare:
+            rebuild_store(store, ready, **given)
         for number, keep in enumerate(repeat(**spec)):
             if bare:
                 with result.timed("read", log_bytes, keep=keep):
                     _read(log)
+                with result.timed("write", log_bytes, keep=keep):
+                    _write(ready, f"{url}-ready-{number}", options)
             else:
                 with result.timed("local", log_bytes, keep=keep):
                     rebuild_store(store, os.path.join(scratch, f"out-{number}"), **given)
@@ -132,6 +137,13 @@ def _read(log: list[Place]) -> None:
 
     sizes = [(place, place.stat().size) for place in log]
     for_each(read, [(place, at, size) for place, size in sizes for at in range(0, size, REQUEST)], AT_ONCE)
+
+
+def _write(result: str, url: str, options: dict[str, Any]) -> None:
+    for directory, _, names in os.walk(result):
+        for name in names:
+            place = place_at(f"{url}/{name}", options)
+            place.storage.upload(place.path, os.path.join(directory, name))
 
 
 @contextmanager
