@@ -78,6 +78,7 @@ def rows_of(columns: Columns, *more: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
 
+@pytest.mark.filterwarnings("ignore:.* has no index file:UserWarning")  # of messages without keys
 @pytest.mark.filterwarnings("ignore:.*decompress")
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)

@@ -58,8 +58,12 @@ def test_no_key_and_no_message_are_no_row_of_the_same_columns(root: Path) -> Non
         assert len(store.get_many([])) == 0
     (root / "index" / os.listdir(root / "index")[0]).unlink()
     (root / "index").rmdir()
-    with MessageStore.open(root) as store:
-        assert len(store.query_messages("TopicTest", ["k1"])) == 0
+    for exact in (True, False):
+        with (
+            MessageStore.open(root) as store,
+            pytest.warns(UserWarning, match="the store of this log has no index file, and no message is found"),
+        ):
+            assert len(store.query_messages("TopicTest", ["k1"], exact=exact)) == 0
 
 
 def test_times_and_properties_are_those_of_a_scan(root: Path) -> None:

@@ -370,8 +370,9 @@ class MessageStore(Closable):
 
         Notes
         -----
-        A body that does not decompress is null, and a UserWarning says so. Damaged messages, and those that the log or
-        the index does not have, are left out, as in the single call; `rocketmq.scan` with `keys` reads the log.
+        A body that does not decompress is null, and a UserWarning says so, as where there is no index file. Damaged
+        messages, and those that the log or the index does not have, are left out, as in the single call;
+        `rocketmq.scan` with `keys` reads the log.
 
         Examples
         --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -40,8 +41,11 @@ def query_messages(
     if isinstance(keys, Iterator):
         keys = list(keys)
     hashes = key_hashes(keys, topic=topic)
-    if index is None:
+    if index is None or not index.files:
         numbers = places = np.empty(0, np.int64)
+        if log.files:
+            said = f"{log.files[0].path}: the store of this log has no index file, and no message is found by its key"
+            warnings.warn(f"{said}; repair the store, or read the log: scan(keys=...)", UserWarning, stacklevel=3)
     elif exact:
         numbers, places = _exact(index, log, topic, _column(keys), hashes, max_num, begin, end)
     else:
