@@ -6,9 +6,10 @@ import hashlib
 import os
 import stat
 import struct
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,9 @@ Cache = str | os.PathLike[str] | bool | None
 _MAGIC: Final = b"MQZONES1"
 _HEAD: Final = struct.Struct("<8s32s32sqqqq")  # magic, version of the file, mark of its end, base, end, zones, topics
 _MOST: Final = 64 << 20  # bytes: a log file of 100 GiB has less
+_INSTEAD: Final = (
+    "the log is read instead, the answer is the same, and a search for a time writes the map anew: nothing to do"
+)
 MARK_BYTES: Final = 256 << 10
 """Of what comes before the end: a log that goes on has them still, one that was cut and written anew has not."""
 
@@ -74,7 +78,8 @@ def mark_before(mapped: MappedFile, end: int) -> bytes:
 class ZoneCache:
     """Zone maps by file. A directory that cannot be read or written keeps none, and nothing is said of it.
 
-    Who can write there decides what a scan skips: files of others, and those that others may write, are not read.
+    Who can write there decides what a scan skips: files of others, and those that others may write, are not read. Of
+    these and of damaged ones a UserWarning tells.
     """
 
     def __init__(self, directory: str | None) -> None:
@@ -105,17 +110,15 @@ class ZoneCache:
         """The map of a file, whether it is of just this version, and the mark of its end; None: there is none."""
         if self._directory is None:
             return None
+        path = self._path(identity)
         try:
-            with reading(self._path(identity)) as file:
-                found = os.fstat(file.fileno())
-                if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                    return None
-                if found.st_size > _MOST:
-                    return None
-                data = file.read(_MOST)
+            with reading(path) as file:
+                return _decoded(_trusted(file), identity, base)
+        except _NotUsed as why:
+            warnings.warn(f"zone map not used, {why}: {path}; {_INSTEAD}", UserWarning, stacklevel=2)
         except (OSError, MQIndexError):
-            return None
-        return _decoded(data, identity, base)
+            pass
+        return None
 
     def store(self, found: FileZones | None) -> None:
         """Keep a map, in place of an older one; None: there is none."""
@@ -154,16 +157,33 @@ def _directory_of(cache: Cache) -> str | None:
     return directory
 
 
-def _decoded(data: bytes, identity: FileIdentity, base: int) -> tuple[ZoneMap, bool, bytes] | None:
-    """Any bytes: what is no map of this file, whole and in order, is none."""
+class _NotUsed(Exception):
+    """Why a file of a cache is not believed."""
+
+
+def _trusted(file: BinaryIO) -> bytes:
+    found = os.fstat(file.fileno())
+    if found.st_uid != os.geteuid():
+        raise _NotUsed("its file is another user's")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _NotUsed(f"others may write its file (mode {stat.S_IMODE(found.st_mode):o})")
+    if found.st_size > _MOST:
+        raise _NotUsed("its file is longer than any map")
+    return file.read(_MOST)
+
+
+def _decoded(data: bytes, identity: FileIdentity, base: int) -> tuple[ZoneMap, bool, bytes]:
+    """Any bytes: what is no map of this file, whole and in order, is not used."""
     if len(data) < _HEAD.size + 4:
-        return None
+        raise _NotUsed("its file is cut")
     magic, version, mark, at, end, count, topics = _HEAD.unpack_from(data)
+    if magic != _MAGIC:
+        raise _NotUsed("its file is of another format")
     size = _HEAD.size + count * ZONE.itemsize + 4 * topics + 4
-    if magic != _MAGIC or at != base or count < 0 or topics < 0 or len(data) != size:
-        return None
+    if count < 0 or topics < 0 or len(data) != size:
+        raise _NotUsed("its file has a wrong length")
     if struct.unpack_from("<I", data, size - 4)[0] != crc32(memoryview(data)[: size - 4]):
-        return None
+        raise _NotUsed("its file has a wrong checksum")
     zones = np.frombuffer(data, ZONE, count, _HEAD.size)
     made = ZoneMap(zones, np.frombuffer(data, "<i4", topics, _HEAD.size + count * ZONE.itemsize), end)
     ordered = (
@@ -173,7 +193,9 @@ def _decoded(data: bytes, identity: FileIdentity, base: int) -> tuple[ZoneMap, b
         and np.all(zones["topics"] >= 0)
         and int(zones["topics"].sum()) == topics
     )
-    return (made, version == identity.version, mark) if ordered else None
+    if at != base or not ordered:
+        raise _NotUsed("its zones are not those of a log file")
+    return made, version == identity.version, mark
 
 
 def _digest(text: str) -> bytes:

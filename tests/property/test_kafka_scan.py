@@ -151,6 +151,7 @@ def kept(cache: Path) -> list[Path]:
 FATES: list[Callable[[Path, random.Random], None]] = [absent, warm, truncated, of_another_file, hostile]
 
 
+@pytest.mark.filterwarnings("ignore:zone map not used:UserWarning")
 @pytest.mark.parametrize("name", PARTITION_CASES)
 def test_a_scan_gives_what_a_plain_read_gives(name: str, tmp_path: Path, rng: random.Random) -> None:
     partition, cache = Partition(PartitionCase(name).closed(tmp_path)), tmp_path / "cache"

@@ -120,6 +120,7 @@ def spoil(cache: Path, how: str) -> None:
             path.unlink()
 
 
+@pytest.mark.filterwarnings("ignore:zone map not used:UserWarning")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_a_scan_gives_what_a_full_read_gives(stores: list[Golden], data: st.DataObject) -> None:

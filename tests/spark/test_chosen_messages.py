@@ -155,6 +155,7 @@ def test_what_was_written_since_the_zone_map_is_read(tmp_path: Path) -> None:
     ] == late
 
 
+@pytest.mark.filterwarnings("ignore:zone map not used:UserWarning")
 @pytest.mark.parametrize("damage", [b"", b"no zone map", None])
 def test_a_cache_of_anything_changes_no_row(written: LogWriter, warm: str, damage: bytes | None) -> None:
     expected = rows_of(reader_of(written, topic="Topic2", cache="none"))

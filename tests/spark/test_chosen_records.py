@@ -155,6 +155,7 @@ def test_no_zone_map_is_made(written: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.filterwarnings("ignore:zone map not used:UserWarning")
 @pytest.mark.parametrize("damage", [b"", None])
 def test_a_cache_of_anything_changes_no_row(written: Path, warm: str, damage: bytes | None) -> None:
     period = {"startTime": FIRST_TIME + 300_000, "endTime": FIRST_TIME + 310_000}

@@ -86,7 +86,9 @@ def test_a_map_is_kept_and_found_again(tmp_path: Path) -> None:
     cache.store(FileZones(identity, 0, a_map(), bytes(32)))
     zones, same, mark = cache.load(identity, 0) or pytest.fail("nothing")
     assert (zones.zones == a_map().zones).all() and same and mark == bytes(32) and zones.end == ZONE_BYTES + 100
-    assert zones.topics.tolist() == [1, 2] and cache.load(identity, 1) is None
+    assert zones.topics.tolist() == [1, 2]
+    with pytest.warns(UserWarning, match=r"^zone map not used, its zones are not those of a log file: "):
+        assert cache.load(identity, 1) is None
     log.write_bytes(b"xy")
     assert (cache.load(identity_of(str(log)), 0) or pytest.fail("nothing"))[1] is False
     assert os.listdir(tmp_path / "cache") == [identity.name.hex()]
@@ -103,7 +105,24 @@ def test_any_bytes_in_a_cache_are_no_map(tmp_path_factory: Any, data: st.DataObj
     at = data.draw(st.integers(0, len(good) - 1))
     bad = data.draw(st.sampled_from([good[:at], good + b"x", good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :], b""]))
     path.write_bytes(bad)
-    assert cache.load(identity, 0) is None
+    with pytest.warns(UserWarning, match=rf"^zone map not used, its .*: {path}; the log is read instead, the answer"):
+        assert cache.load(identity, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("at", "why"),
+    [(0, "its file is of another format"), (90, "its file has a wrong length"), (-1, "its file has a wrong checksum")],
+)
+def test_what_is_wrong_with_a_map_is_said(at: int, why: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"x")
+    cache, identity = ZoneCache.of(tmp_path / "cache"), identity_of(str(tmp_path / "log"))
+    cache.store(FileZones(identity, 0, a_map(), bytes(32)))
+    path = tmp_path / "cache" / identity.name.hex()
+    bad = bytearray(path.read_bytes())
+    bad[at] ^= 1
+    path.write_bytes(bad)
+    with pytest.warns(UserWarning, match=f"^zone map not used, {why}: "):
+        assert cache.load(identity, 0) is None
 
 
 def test_a_cache_that_others_may_write_is_not_read(tmp_path: Path) -> None:
@@ -111,7 +130,8 @@ def test_a_cache_that_others_may_write_is_not_read(tmp_path: Path) -> None:
     cache, identity = ZoneCache.of(tmp_path / "cache"), identity_of(str(tmp_path / "log"))
     cache.store(FileZones(identity, 0, a_map(), bytes(32)))
     os.chmod(tmp_path / "cache" / identity.name.hex(), 0o666)
-    assert cache.load(identity, 0) is None
+    with pytest.warns(UserWarning, match=r"^zone map not used, others may write its file \(mode 666\): "):
+        assert cache.load(identity, 0) is None
 
 
 def test_a_file_in_a_cache_that_is_longer_than_any_map_is_not_read(tmp_path: Path) -> None:
@@ -122,7 +142,8 @@ def test_a_file_in_a_cache_that_is_longer_than_any_map_is_not_read(tmp_path: Pat
     os.truncate(tmp_path / "cache" / identity.name.hex(), 8 << 30)
     tracemalloc.start()
     try:
-        assert cache.load(identity, 0) is None
+        with pytest.warns(UserWarning, match=r"^zone map not used, its file is longer than any map: "):
+            assert cache.load(identity, 0) is None
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
