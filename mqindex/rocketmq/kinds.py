@@ -12,13 +12,12 @@ import os
 import re
 import struct
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple
 
 from mqindex.files import disk
 from mqindex.files.entries import leads_to_directory
 from mqindex.files.paths import absolute, base_name, join, list_names, parent_of, scan, size_of, split
-from mqindex.files.places.place import Place
+from mqindex.files.places.place import Place, without_unread
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq.layout import CHECKPOINT_SIZE, MAGIC_BLANK, MAGIC_MESSAGE_V1, MAGIC_MESSAGE_V2, QUEUE_UNIT_SIZE
 
@@ -261,7 +260,7 @@ def is_root(directory: str) -> bool:
 
 def names_seen(directory: str) -> set[str]:
     """What is in a directory; nothing, where it is none or may not be listed."""
-    with suppress(OSError):
+    with without_unread(directory):
         return set(list_names(directory))
     return set()
 

@@ -13,10 +13,20 @@ from mqindex import kafka, rocketmq
 from mqindex.cli import main
 from mqindex.cli.rocketmq import key_query
 from mqindex.engines import LocalEngine
+from mqindex.errors import GeometryError
+from mqindex.files.paths import join
 from mqindex.files.places.place import place_of
-from mqindex.rocketmq.checks import entry_check
+from mqindex.rocketmq import ConsumeQueueTable, kinds
+from mqindex.rocketmq.checks import entry_check, side_check
 from mqindex.rocketmq.checks.entry_check import EntryStretch
+from mqindex.rocketmq.checks.queues.served import Served, name_served
+from mqindex.rocketmq.checks.sidecar_check import sidecars_to_check
+from mqindex.rocketmq.directories.store import places_of
+from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.compare import Place
+from mqindex.rocketmq.kinds import index_paths
+from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets
+from mqindex.rocketmq.options import store_options
 from tests.support.elsewhere import WAYS, Ways, memory
 from tests.support.golden import case
 from tests.support.golden_kafka import PartitionCase
@@ -96,6 +106,47 @@ def test_where_the_log_begins_and_whether_entries_agree(memory: Ways, tmp_path: 
         WAYS.requests, WAYS.unanswered = 0, 1
         with pytest.raises(TimeoutError):
             ask()
+
+
+def served_of(root: str) -> Served:
+    """The first unit of a queue of the store, by its number in the log."""
+    topic, queue_id = next(iter(ConsumeQueueTable.open(join(root, "consumequeue")).queues()))
+    return Served((topic, queue_id), False, ((0, 1),), 0, 1 << 40)
+
+
+def test_what_a_store_has_and_whether_its_files_are_read(memory: Ways, tmp_path: Path) -> None:
+    """Not known, these were "no such names", "no other geometry", "no messages", "no offsets"."""
+    root = place_of(WAYS.upload(case("basic-493").unpack(tmp_path)))
+    index = index_paths(join(root, "index"))
+    options = store_options(root)
+    served = served_of(root)
+    asks: dict[str, Callable[[], Any]] = {
+        "names of a directory": lambda: kinds.names_seen(root),
+        "parts of a store": lambda: places_of(root),
+        "a geometry that was given": lambda: refused(index),
+        "messages that are served": lambda: name_served(options, served),
+        "offsets of groups": lambda: side_check._read(join(root, "config"), lambda: consumer_offsets(root)),
+        "names beside an index": lambda: sidecars_to_check(join(root, "index"), index, case("basic-493").geometry),
+    }
+    for what, ask in asks.items():
+        WAYS.requests = WAYS.unanswered = 0
+        ask()
+        for number in range(1, WAYS.requests + 1):
+            WAYS.requests, WAYS.unanswered = 0, number
+            with pytest.raises(TimeoutError):
+                pytest.fail(f"{what}: {ask()} without the answer to request {number}")
+
+
+def refused(index: list[str]) -> str:
+    try:
+        geometry.require(index, (7, 11), "given")
+    except GeometryError:
+        return "refused"
+    return "taken"
+
+
+def consumer_offsets(root: str) -> Any:
+    return ConsumerOffsets._read(join(root, "config"), lambda topic, queue_id: 0)
 
 
 def require_all_or_nothing(

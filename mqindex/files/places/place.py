@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from mqindex.errors import FileStateError, ReadOnlyFileError, path_of
@@ -240,6 +241,28 @@ def require_answer(error: Exception, path: str) -> None:
     none = isinstance(error, OSError | FileStateError) and not isinstance(error, FileNotFoundError)
     if none and isinstance(path, Place):
         raise error
+
+
+class without_unread:  # like `contextlib.suppress`
+    """Leave the block where a file cannot be read, or by one of `more`; for who goes on without, as `require_answer`.
+
+    >>> with without_unread("/no/such/directory"):
+    ...     os.listdir("/no/such/directory")
+    """
+
+    __slots__ = ("_kinds", "_path")
+
+    def __init__(self, path: str, *more: type[Exception]) -> None:
+        self._path = path
+        self._kinds: tuple[type[Exception], ...] = (OSError, *more)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
+        if not isinstance(error, self._kinds):
+            return False
+        require_answer(error, self._path)
+        return True
 
 
 def require_here(path: str, what: str = "only files of this machine are written in place") -> None:

@@ -11,7 +11,7 @@ from mqindex._words import plural
 from mqindex.errors import FormatError
 from mqindex.files import disk
 from mqindex.files.paths import join, size_of
-from mqindex.files.places.place import require_answer
+from mqindex.files.places.place import require_answer, without_unread
 from mqindex.files.reading.regular import reading
 from mqindex.health import Text
 from mqindex.report import Finding, Kind
@@ -150,7 +150,7 @@ def _no_file(kind: Kind, config: str, name: str, expected: str) -> Finding:
 
 
 def _consumer_offsets(check: SideCheck, config: str) -> list[Finding]:
-    table = _read(lambda: ConsumerOffsets._read(config, lambda topic, queue_id: 0))
+    table = _read(config, lambda: ConsumerOffsets._read(config, lambda topic, queue_id: 0))
     offsets = [
         (name, (name.split("@", maxsplit=1)[0], queue_id), offset)
         for name, of_queues in table.items()
@@ -160,7 +160,7 @@ def _consumer_offsets(check: SideCheck, config: str) -> list[Finding]:
 
 
 def _delay_offsets(check: SideCheck, config: str) -> list[Finding]:
-    levels = _read(lambda: read_delay_offsets(config))
+    levels = _read(config, lambda: read_delay_offsets(config))
     offsets = [(f"level {level}", (SCHEDULE_TOPIC, level - 1), offset) for level, offset in levels.items()]
     return _ranges(check, join(config, "delayOffset.json"), catalogue.DELAY_OFFSET, offsets)
 
@@ -183,12 +183,11 @@ def _timer_checkpoint(check: SideCheck, path: str) -> Iterator[Finding]:
             yield catalogue.TIMER_CHECKPOINT_AHEAD.finding(path, 16, "lastTimerQueueOffset", f"at most {high}", offset)
 
 
-def _read(read: Callable[[], Mapping[_K, _V]]) -> Mapping[_K, _V]:
+def _read(config: str, read: Callable[[], Mapping[_K, _V]]) -> Mapping[_K, _V]:
     """Nothing where a file cannot be read, which is found already."""
-    try:
+    with without_unread(config, FormatError):
         return read()
-    except (FormatError, OSError):
-        return {}
+    return {}
 
 
 def _ranges(

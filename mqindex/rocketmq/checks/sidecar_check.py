@@ -38,7 +38,8 @@ def sidecars_to_check(directory: str, index_files: Sequence[str], geometry: tupl
     beside = sidecar_directory(directory)
     try:
         names = {name for name in kinds.names_in(beside) if not name.startswith(".")}
-    except OSError:  # what it holds may not be seen: nor may the filter be opened, which says so
+    except OSError as error:  # what it holds may not be seen: nor may the filter be opened, which says so
+        require_answer(error, beside)
         return [SidecarTask(filter=join(beside, FILTER))]
     fenced = tuple(path for path in index_files if base_name(fence_path(path)) in names)
     tasks = [SidecarTask(index=path, geometry=geometry) for path in fenced]

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from mqindex.errors import BadMagicError
 from mqindex.files import disk, lock
 from mqindex.files.paths import absolute, base_name, join, parent_of, scan
-from mqindex.files.places.place import Place
+from mqindex.files.places.place import Place, without_unread
 from mqindex.files.rights import is_led_by_another
 from mqindex.rocketmq.kinds import COMMON_NAMES, OWN_NAMES, QUEUES, index_paths, is_left_of_store, is_part, names_in
 
@@ -30,7 +30,7 @@ def places_of(root: str, logs: Iterable[str] = ()) -> list[str]:
     logs : the directories of its commit log, which may be in any place.
     """
     there: list[str] = []
-    with suppress(OSError):  # it may not be listed
+    with without_unread(root):  # it may not be listed
         there = [name for name in names_in(root) if is_part(name)]
     parts = [join(root, name) for name in sorted({*OWN_NAMES, *COMMON_NAMES, *there})]
     return [*logs, *parts, *(link for name in QUEUES for link in _links(join(root, name), 1))]

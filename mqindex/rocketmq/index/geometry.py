@@ -20,7 +20,7 @@ from mqindex._words import plural
 from mqindex.errors import GeometryError, MQIndexError
 from mqindex.files import disk
 from mqindex.files.paths import base_name, is_link, parent_of, size_of
-from mqindex.files.places.place import Place, require_answer
+from mqindex.files.places.place import Place, require_answer, without_unread
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import layout
@@ -137,10 +137,9 @@ def require(paths: Sequence[str], given: Geometry, source: str) -> None:
     """
     if not paths or any(fits(path, given) for path in reversed(paths)):
         return
-    try:
+    seen = given
+    with without_unread(paths[0], GeometryError):
         seen = infer(paths, thorough=True)
-    except (GeometryError, OSError):
-        return
     if seen != given and any(fits(path, seen) for path in paths):
         raise GeometryError(
             "the index files have another geometry than was given",

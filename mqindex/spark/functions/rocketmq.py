@@ -170,7 +170,7 @@ class Lookup:
         self.how = how
         self.index_dir = absolute(given(index_dir, "index_dir", storage_options))  # a worker may have another directory
         self.geometry = layout.given_geometry(hash_slot_num, index_num)
-        self.has_files = not isinstance(self.index_dir, Place) and _has_files(self.index_dir)
+        self.has_files = _has_files(self.index_dir)
         self.topic = None if topic is None else text_of("topic", topic)
         first, last = period(begin, end)
         self.limits = {"max_num": whole_count("max_num", max_num), "begin": first, "end": last}
@@ -212,7 +212,9 @@ def _home_elsewhere(index_dir: str, _: Any) -> Place:
 
 
 def _has_files(index_dir: str) -> bool:
-    """Whether this process sees index files there. A driver need not see any."""
+    """Whether this process sees index files there. A driver need not see any; elsewhere it does not look."""
+    if isinstance(index_dir, Place):
+        return False
     try:
         return bool(index_paths(index_directory(index_dir)))
     except (MQIndexError, OSError):

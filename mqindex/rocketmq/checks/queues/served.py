@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from mqindex._native.consume_queue import decode_units
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import join
+from mqindex.files.places.place import without_unread
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.layout import QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.commit_log import CommitLog
@@ -73,9 +74,9 @@ class Served(NamedTuple):
 def name_served(options: StoreOptions, served: Served) -> tuple[ServedMessage, ...]:
     """The first `MOST` of them; those whose record cannot be read are left out, and what a broker deletes meanwhile."""
     found: list[ServedMessage] = []
-    with contextlib.suppress(MQIndexError, FileNotFoundError), CommitLog.open(options.commitlog) as log:
+    with suppress(MQIndexError, FileNotFoundError), CommitLog.open(options.commitlog) as log:
         for place, phy_offset, size in _units(join(options.consume_queue, served.name[0], str(served.name[1])), served):
-            with contextlib.suppress(MQIndexError, OSError):
+            with without_unread(options.commitlog[0], MQIndexError):
                 message = log.get_message(phy_offset, size)
                 keys = None if message.keys is None else message.keys[:_LONGEST]
                 found.append(ServedMessage(place, phy_offset, message.msg_id, keys))
