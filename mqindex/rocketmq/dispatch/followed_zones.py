@@ -1,4 +1,6 @@
-"""Zone maps of a log that is followed: they grow with it, from the units that dispatch has in hand anyway."""
+"""Zone maps of a log that is followed: they grow with it, from the units that dispatch has in hand anyway, and from the
+heads of messages that these do not show.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from mqindex._native.log_extract import QueueTable
 from mqindex.errors import MQIndexError
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.rights import as_process
+from mqindex.rocketmq.log.damage import Damage
 from mqindex.rocketmq.log.log_entries import LogSpan
 from mqindex.rocketmq.log.log_files import LogFile, list_log_files
 from mqindex.rocketmq.tally.log_zones import LogZones, known_zones
@@ -29,8 +32,8 @@ class FollowedZones:
     """Extends the maps in a cache. For one thread. `unchanged`: raises where the log is not as it was read.
 
     The map of a file goes on where that of the cache ends, or at the file's begin. Where the next unit does not follow
-    there, as after a message without one, the file gets no more: a scan reads on from where its map ends. What goes
-    wrong ends the map of a file and nothing else.
+    there, as after a message without one, the heads of what comes are read once more, as a scan does, when the map is
+    kept. What goes wrong ends the map of a file and nothing else.
     """
 
     def __init__(
@@ -41,7 +44,7 @@ class FollowedZones:
         unchanged: Callable[[], None],
     ) -> None:
         self._cache, self._directories, self._table, self._unchanged = cache, list(directories), table, unchanged
-        self._zones = LogZones(cache, looking=lambda: None, read=lambda size: None, damaged=lambda damage: None)
+        self._zones = LogZones(cache, looking=lambda: None, read=lambda size: None, damaged=self._end)
         self._waiting: list[npt.NDArray[Any]] = []
         self._many = 0
         self._file: LogFile | None = None
@@ -102,22 +105,34 @@ class FollowedZones:
         return UnitZones(LogSpan(file.path, file.start, file.stop), known.end, self._table, known)
 
     def _of_file(self, work: Callable[[LogFile, MappedFile, ZoneMap], None]) -> None:
-        """Keep what is known of the file, if that is more than before."""
-        found = None if self._units is None else self._units.map()
-        if found is None or self._file is None or found.end <= self._kept:
+        """Keep what is known of the file."""
+        if self._units is None or self._file is None:
             return
         try:
             with as_process(), self._file.open() as mapped:
-                work(self._file, mapped, found)
+                work(self._file, mapped, self._units.map())
         except (MQIndexError, OSError):
             self._units = None
 
     def _keep(self, file: LogFile, mapped: MappedFile, found: ZoneMap) -> None:
-        mark = mark_before(mapped, found.end - file.start)
-        self._unchanged()  # until now, and so the mark is of what was read
-        self._cache.store(FileZones(identity_of(file.path), file.start, found, mark))
-        self._units = self._from(file, found)
+        """Of a file that grows, if it is more than before."""
+        assert self._units is not None
+        identity = identity_of(file.path)
+        if self._units.whole:
+            if found.end <= self._kept:
+                return
+            mark = mark_before(mapped, found.end - file.start)
+            self._unchanged()  # until now, and so the mark is of what was read
+            self._cache.store(FileZones(identity, file.start, found, mark))
+        else:
+            self._unchanged()
+            found = self._zones.extended(file, mapped, found, identity, last=True)
+        if self._units is not None:
+            self._units = self._from(file, found)
 
     def _finish(self, file: LogFile, mapped: MappedFile, found: ZoneMap) -> None:
         """Of a file that is full: what is behind its last message is read."""
         self._zones.extended(file, mapped, found, identity_of(file.path), last=False)
+
+    def _end(self, damage: Damage) -> None:
+        self._units = None

@@ -67,9 +67,14 @@ class UnitZones:
             self._rows += len(units)
             self._gatherer.add(self._summed(units, starts, stops))
 
-    def map(self) -> ZoneMap | None:
-        """The map up to the end of the last unit; None: somewhere before, units do not show every message."""
-        return self._gatherer.map(self._end) if self._whole else None
+    @property
+    def whole(self) -> bool:
+        """Whether the units have shown every message so far."""
+        return self._whole
+
+    def map(self) -> ZoneMap:
+        """The map as far as units show every message."""
+        return self._gatherer.map(self._end)
 
     def finish(self, log: MappedFile, walk: FileWalk, stop: int) -> SplitZones:
         """The map of what the walk has met, of messages that begin before `stop`."""
