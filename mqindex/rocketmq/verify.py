@@ -15,6 +15,7 @@ from mqindex.files.paths import one_look
 from mqindex.files.places.place import Place
 from mqindex.report import Finding, Report
 from mqindex.rocketmq import catalogue
+from mqindex.rocketmq.checks.index_cover import index_covers, versions_of
 from mqindex.rocketmq.checks.side_check import SideCheck, check_sides
 from mqindex.rocketmq.checks.sidecar_check import check_sidecar, sidecars_to_check
 from mqindex.rocketmq.checks.start.start_check import check_start
@@ -29,6 +30,7 @@ from mqindex.rocketmq.pipeline.survey import Survey, start_report, survey_in_pla
 from mqindex.rocketmq.tally.split_tally import sampling
 from mqindex.rocketmq.tally.split_zones import keep_zones
 from mqindex.zones.cache import Cache, ZoneCache
+from mqindex.zones.index_cover import keep_cover
 
 
 @with_options_of(store_options)
@@ -47,7 +49,8 @@ def verify(
     header, slots, chains, and up to 100 entries at both ends hashed again from the log; whatever no file covers is
     counted. `deep` also compares every body with its checksum and every index entry with the log. Of a result in an
     object store, lengths are always compared with its list, mqindex.json, and by `deep` checksums too. On the way it
-    learns which times and topics are where in the log, which it keeps in `cache` for later scans.
+    learns which times and topics are where in the log, and by `deep` of which of its files the index lacks nothing; it
+    keeps that in `cache` for later scans.
 
     Parameters
     ----------
@@ -139,8 +142,15 @@ def _examine(engine: Engine, options: StoreOptions, cache: ZoneCache, *, deep: b
         return Examined(engine, report, found)
     every = sampling(found.log_bytes) if count else None
     size = split_size_for(found.log_bytes)
+    versions = (
+        run_one(engine, versions_of, found.index_files, "look at the index files") if cache.keeps and deep else {}
+    )
     diagnosis = diagnose_store(engine, found, deep=deep, split_size=size, every=every, zones=cache.keeps)
-    keep_zones(cache, (run.zones for run in diagnosis.walked.runs), behind=diagnosis.walked.behind is not None)
+    walked = diagnosis.walked
+    kept = keep_zones(cache, (run.zones for run in walked.runs), behind=walked.behind is not None)
+    if deep:
+        for cover in index_covers(diagnosis.index, versions, kept):
+            keep_cover(cache, cover)
     report.settings["broker_version"] = diagnosis.walked.survey.version.reported
     report.findings = findings_of(engine, diagnosis)
     report.actions = planned_actions(diagnosis.index) + planned_queue_actions(diagnosis.queues)

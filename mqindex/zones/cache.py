@@ -9,7 +9,7 @@ import struct
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,14 +23,13 @@ from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.zones.zone_map import ZONE, ZoneMap
 
+_T = TypeVar("_T")
 Cache = str | os.PathLike[str] | bool | None
 
 _MAGIC: Final = b"MQZONES1"
 _HEAD: Final = struct.Struct("<8s32s32sqqqq")  # magic, version of the file, mark of its end, base, end, zones, topics
 _MOST: Final = 64 << 20  # bytes: a log file of 100 GiB has less
-_INSTEAD: Final = (
-    "the log is read instead, the answer is the same, and a search for a time writes the map anew: nothing to do"
-)
+_INSTEAD: Final = "the log is read instead, the answer is the same, and {} writes the map anew: nothing to do"
 MARK_BYTES: Final = 256 << 10
 """Of what comes before the end: a log that goes on has them still, one that was cut and written anew has not."""
 
@@ -108,17 +107,7 @@ class ZoneCache:
 
     def load(self, identity: FileIdentity, base: int) -> tuple[ZoneMap, bool, bytes] | None:
         """The map of a file, whether it is of just this version, and the mark of its end; None: there is none."""
-        if self._directory is None:
-            return None
-        path = self._path(identity)
-        try:
-            with reading(path) as file:
-                return _decoded(_trusted(file), identity, base)
-        except _NotUsed as why:
-            warnings.warn(f"zone map not used, {why}: {path}; {_INSTEAD}", UserWarning, stacklevel=2)
-        except (OSError, MQIndexError):
-            pass
-        return None
+        return self.read(identity.name.hex(), lambda data: _decoded(data, identity, base), "a search for a time")
 
     def store(self, found: FileZones | None) -> None:
         """Keep a map, in place of an older one; None: there is none."""
@@ -126,21 +115,39 @@ class ZoneCache:
             return
         identity, base, zones, mark = found
         head = _HEAD.pack(_MAGIC, identity.version, mark, base, zones.end, len(zones.zones), len(zones.topics))
-        data = head + zones.zones.tobytes() + zones.topics.astype("<i4").tobytes()
+        self.write(identity.name.hex(), head + zones.zones.tobytes() + zones.topics.astype("<i4").tobytes())
+
+    def read(self, name: str, decoded: Callable[[bytes], _T], anew: str) -> _T | None:
+        """What `write` kept by that name, as `decoded` makes it of its bytes; None: nothing, or what is `NotUsed`.
+
+        `anew`: what writes it again.
+        """
+        if self._directory is None:
+            return None
+        path = os.path.join(self._directory, name)
+        try:
+            with reading(path) as file:
+                return decoded(_trusted(file))
+        except NotUsed as why:
+            warnings.warn(f"zone map not used, {why}: {path}; {_INSTEAD.format(anew)}", UserWarning, stacklevel=2)
+        except (OSError, MQIndexError):
+            pass
+        return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep some bytes, in place of older ones of that name."""
+        if self._directory is None:
+            return
         scratch = ""
         try:
             disk.make_directories(self._directory)
             scratch = disk.temporary(self._directory, "zones")
             disk.write_new(scratch, data + struct.pack("<I", crc32(data)))
-            disk.rename(scratch, self._path(identity))
+            disk.rename(scratch, os.path.join(self._directory, name))
         except OSError:  # a full disk, a home that cannot be written: the next run reads the log again
             if scratch:
                 with suppress(OSError):
                     disk.remove(scratch)
-
-    def _path(self, identity: FileIdentity) -> str:
-        assert self._directory is not None
-        return os.path.join(self._directory, identity.name.hex())
 
 
 def _directory_of(cache: Cache) -> str | None:
@@ -157,33 +164,38 @@ def _directory_of(cache: Cache) -> str | None:
     return directory
 
 
-class _NotUsed(Exception):
+class NotUsed(Exception):
     """Why a file of a cache is not believed."""
 
 
 def _trusted(file: BinaryIO) -> bytes:
     found = os.fstat(file.fileno())
     if found.st_uid != os.geteuid():
-        raise _NotUsed("its file is another user's")
+        raise NotUsed("its file is another user's")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise _NotUsed(f"others may write its file (mode {stat.S_IMODE(found.st_mode):o})")
+        raise NotUsed(f"others may write its file (mode {stat.S_IMODE(found.st_mode):o})")
     if found.st_size > _MOST:
-        raise _NotUsed("its file is longer than any map")
+        raise NotUsed("its file is longer than any map")
     return file.read(_MOST)
+
+
+def whole(data: bytes, magic: bytes, head: int) -> bytes:
+    """What a file of a cache holds without its checksum; `NotUsed` where it is damaged. `head`: least bytes of it."""
+    if len(data) < head + 4:
+        raise NotUsed("its file is cut")
+    if not data.startswith(magic):
+        raise NotUsed("its file is of another format")
+    if struct.unpack_from("<I", data, len(data) - 4)[0] != crc32(memoryview(data)[:-4]):
+        raise NotUsed("its file has a wrong checksum")
+    return data[:-4]
 
 
 def _decoded(data: bytes, identity: FileIdentity, base: int) -> tuple[ZoneMap, bool, bytes]:
     """Any bytes: what is no map of this file, whole and in order, is not used."""
-    if len(data) < _HEAD.size + 4:
-        raise _NotUsed("its file is cut")
-    magic, version, mark, at, end, count, topics = _HEAD.unpack_from(data)
-    if magic != _MAGIC:
-        raise _NotUsed("its file is of another format")
-    size = _HEAD.size + count * ZONE.itemsize + 4 * topics + 4
-    if count < 0 or topics < 0 or len(data) != size:
-        raise _NotUsed("its file has a wrong length")
-    if struct.unpack_from("<I", data, size - 4)[0] != crc32(memoryview(data)[: size - 4]):
-        raise _NotUsed("its file has a wrong checksum")
+    data = whole(data, _MAGIC, _HEAD.size)
+    _, version, mark, at, end, count, topics = _HEAD.unpack_from(data)
+    if count < 0 or topics < 0 or len(data) != _HEAD.size + count * ZONE.itemsize + 4 * topics:
+        raise NotUsed("its file has a wrong length")
     zones = np.frombuffer(data, ZONE, count, _HEAD.size)
     made = ZoneMap(zones, np.frombuffer(data, "<i4", topics, _HEAD.size + count * ZONE.itemsize), end)
     ordered = (
@@ -194,7 +206,7 @@ def _decoded(data: bytes, identity: FileIdentity, base: int) -> tuple[ZoneMap, b
         and int(zones["topics"].sum()) == topics
     )
     if at != base or not ordered:
-        raise _NotUsed("its zones are not those of a log file")
+        raise NotUsed("its zones are not those of a log file")
     return made, version == identity.version, mark
 
 

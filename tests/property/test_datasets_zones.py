@@ -45,6 +45,7 @@ def scanned(home: Path, cache: Path, out: Path) -> None:
 STORE_PASSES: dict[str, Pass] = {
     "scan": scanned,
     "verify": lambda store, cache, out: rocketmq.verify(store, cache=cache, engine=LocalEngine(2)),
+    "verify --deep": lambda store, cache, out: rocketmq.verify(store, deep=True, cache=cache, engine=LocalEngine(2)),
     "rebuild": lambda store, cache, out: rocketmq.rebuild(store, out, cache=cache, split_size=4096),
     "follow": lambda store, cache, out: follow(store, out, stop=Turns(200), cache=cache, engine=LocalEngine(1)),
 }

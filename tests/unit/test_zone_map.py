@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import tracemalloc
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,8 @@ def test_what_is_wrong_with_a_map_is_said(at: int, why: str, tmp_path: Path) -> 
     path = tmp_path / "cache" / identity.name.hex()
     bad = bytearray(path.read_bytes())
     bad[at] ^= 1
+    if at > 0:  # a wrong length that the checksum is right for
+        bad[-4:] = zlib.crc32(bad[:-4]).to_bytes(4, "little")
     path.write_bytes(bad)
     with pytest.warns(UserWarning, match=f"^zone map not used, {why}: "):
         assert cache.load(identity, 0) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from mqindex.columns.texts import TextSet
 from mqindex.rocketmq.serving.tag_filter import TagFilter, tag_filter
 from mqindex.zones.zone_map import ZoneMap
 
-_TAGS_KEY = b"T#"  # before the tags where they are indexed (5.4)
+TAGS_KEY: Final = b"T#"  # before the tags where they are indexed (5.4)
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class MessageFilter:
 
     def _with_keys(self, keys: TextSet, batch: Columns) -> npt.NDArray[np.bool_]:
         found = keys.among(batch["uniq_key"]) | keys.among_words(batch["keys"])
-        of_tags = [key.removeprefix(_TAGS_KEY) for key in keys.texts if key.startswith(_TAGS_KEY)]
+        of_tags = [key.removeprefix(TAGS_KEY) for key in keys.texts if key.startswith(TAGS_KEY)]
         return found | TextSet(of_tags).among(batch["tags"]) if of_tags else found
 
 

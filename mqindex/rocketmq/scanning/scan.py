@@ -14,7 +14,8 @@ from mqindex.errors import BadMagicError, FormatError, require_switch
 from mqindex.files import disk
 from mqindex.files.closable import Closable
 from mqindex.files.paths import absolute, base_name, parent_of
-from mqindex.files.places.place import given_path
+from mqindex.files.places.place import Place, given_path
+from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.rocketmq.directories.store import homes_of
 from mqindex.rocketmq.kinds import kind_of_directory
 from mqindex.rocketmq.log.commit_log import CommitLog
@@ -24,6 +25,7 @@ from mqindex.rocketmq.log.log_scan import first_at
 from mqindex.rocketmq.messages.body_column import decompressed_bodies
 from mqindex.rocketmq.messages.log_columns import COLUMNS, no_messages, typed
 from mqindex.rocketmq.options import StoreArguments, store_options
+from mqindex.rocketmq.scanning.indexed_keys import IndexedKeys
 from mqindex.rocketmq.scanning.matches import Matches
 from mqindex.rocketmq.scanning.message_filter import MessageFilter
 from mqindex.rocketmq.serving.opening import open_log, require_a_part
@@ -50,9 +52,10 @@ def scan(
 ) -> Scan:
     """The messages of a store's log that match all that is given, in the log's order.
 
-    The log alone decides what matches: queues and index files, which may lack messages, are not asked. Where a period
-    or a topic is given, the first scan reads the heads of all messages once, and keeps the least and greatest time and
-    the topics of each quarter of a MiB in `cache`; later scans read what can match.
+    The log alone decides what matches: queues and index files, which may lack messages, are not believed. Where a
+    period or a topic is given, the first scan reads the heads of all messages once, and keeps the least and greatest
+    time and the topics of each quarter of a MiB in `cache`; later scans read what can match. `verify(deep=True)` keeps
+    there too which files of the log the index has wholly: keys of a topic are then looked up for these, and compared.
 
     Parameters
     ----------
@@ -98,9 +101,9 @@ def scan(
     start = 0 if start_offset is None else whole_number("start_offset", start_offset)
     stop = 2**63 - 1 if end_offset is None else whole_number("end_offset", end_offset)
     path = given_path("store", store, given.get("storage_options"))
-    log, first, last = _opened(path, given)
+    log, first, last, index = _opened(path, given)
     kept = ZoneCache.of(cache, lambda: homes_of(absolute(path), {parent_of(file.path) for file in log.files}))
-    return Scan(log, wanted, max(start, first), min(stop, last), chosen, decompress, kept)
+    return Scan(log, wanted, max(start, first), min(stop, last), chosen, decompress, kept, index)
 
 
 class Scan(Closable):
@@ -138,16 +141,18 @@ class Scan(Closable):
         columns: tuple[str, ...],
         decompress: bool,
         cache: ZoneCache,
+        index: str | None,
     ) -> None:
         self.columns = columns
         self.bytes_read = self.files_read = 0
         self.damage: list[Damage | FormatError] = []
         self._log, self._wanted, self._start, self._stop, self._decompress = log, wanted, start, stop, decompress
+        self._indexed = IndexedKeys(wanted, index, cache)
         self._zones = LogZones(cache, looking=self._require_open, read=self._count, damaged=self.damage.append)
         more = ("sys_flag",) if decompress and "body" in columns else ()
         self._taken = tuple(dict.fromkeys((*columns, *more)))
         self._matches = Matches(
-            wanted, self._taken, start=start, check_crc=False, looking=self._require_open, read=self._count,
+            wanted, self._taken, check_crc=False, looking=self._require_open, read=self._count,
             damaged=self.damage.append,
         )  # fmt: skip
         self._batches = self._log._over_files(start, stop, self._of_file)
@@ -188,13 +193,25 @@ class Scan(Closable):
     def _of_file(self, file: LogFile, last: bool) -> Iterator[Columns]:
         self.files_read += 1
         with file.open() as mapped:
-            if self._wanted.has_zones:
-                zones = self._zones.of(file, mapped, last=last)
-                for start, stop in self._wanted.stretches(zones, self._start, self._stop):
-                    yield from map(self._finished, self._matches.of(file, mapped, start, stop, last=False))
-            else:
-                at = first_at(file, mapped, self._start, self._stop, last=last)
-                yield from map(self._finished, self._matches.of(file, mapped, at, self._stop, last=last))
+            start, indexed = self._start, self._indexed.of(file)
+            if indexed is not None:
+                end, places = indexed
+                places = places[(places >= self._start) & (places < self._stop)]
+                if (found := self._matches.at(file, mapped, places)) is not None:
+                    yield from map(self._finished, found)
+                    start = max(start, end)
+            if start < min(self._stop, file.stop):
+                yield from map(self._finished, self._walked(file, mapped, start, last=last))
+
+    def _walked(self, file: LogFile, mapped: MappedFile, start: int, *, last: bool) -> Iterator[Columns]:
+        """What matches of a file from `start` on, by the heads of its messages."""
+        if self._wanted.has_zones:
+            zones = self._zones.of(file, mapped, last=last)
+            for at, stop in self._wanted.stretches(zones, start, self._stop):
+                yield from self._matches.of(file, mapped, at, stop, start=start, last=False)
+        else:
+            at = first_at(file, mapped, start, self._stop, last=last)
+            yield from self._matches.of(file, mapped, at, self._stop, start=start, last=last)
 
     def _finished(self, batch: Columns) -> Columns:
         """The columns that were asked for, in their order, as users get them."""
@@ -210,16 +227,17 @@ class Scan(Closable):
         self.bytes_read += size
 
 
-def _opened(path: str, given: StoreArguments) -> tuple[CommitLog, int, int]:
-    """The log that a path names, and the phy offsets that are meant of it."""
+def _opened(path: str, given: StoreArguments) -> tuple[CommitLog, int, int, str | None]:
+    """The log that a path names, the phy offsets that are meant of it, and where its index is, if it is on a disk."""
     if not disk.is_directory(path) and disk.exists(path):
         log = CommitLog.open([parent_of(absolute(path))])
         for file in log.files:
             if base_name(file.path) == base_name(path):
-                return log, file.start, file.stop
+                return log, file.start, file.stop, None
         raise BadMagicError("not a file of a commit log", path=path, expected="a name of 20 digits, and messages in it")
     if given.get("commitlog") is None and disk.is_directory(path) and kind_of_directory(path) == "commitlog-dir":
-        return CommitLog.open(path), 0, 2**63 - 1
+        return CommitLog.open(path), 0, 2**63 - 1, None
     options = store_options(path, **given)
     require_a_part(options)
-    return open_log(options), 0, 2**63 - 1
+    on_disk = not isinstance(options.index, Place) and disk.is_directory(options.index)
+    return open_log(options), 0, 2**63 - 1, options.index if on_disk else None

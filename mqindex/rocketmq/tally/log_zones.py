@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from mqindex.rocketmq.log.log_scan import scan_parts
 from mqindex.zones.cache import FileIdentity, FileZones, ZoneCache, identity_of, mark_before
 from mqindex.zones.zone_map import Entries, ZoneGatherer, ZoneMap
 
-_GATHERED = ("phy_offset", "size", "store_timestamp", "topic")
+_ROLLBACK: Final = 0x0C  # in sys_flag: both bits of a transaction
+_GATHERED: Final = ("phy_offset", "size", "store_timestamp", "topic")
 
 
 class LogZones:
@@ -83,15 +85,19 @@ def gather(
     damaged: Callable[[Damage], None],
     looking: Callable[[], None] = lambda: None,
     read: Callable[[int], None] = lambda size: None,
+    rolled_back: Callable[[list[int]], None] | None = None,
 ) -> int:
     """Add the messages that begin in [at, stop) by their heads; where the last one ends. Arguments as of `scan_parts`,
-    `read` as of `LogZones`.
+    `read` as of `LogZones`; rolled_back : gets the phy offsets of messages that were rolled back.
     """
+    names = _GATHERED if rolled_back is None else (*_GATHERED, "sys_flag")
     parts = scan_parts(
-        file, mapped, at, stop, _GATHERED, check_crc=False, last=last, looking=looking, damaged=damaged, behind=behind
+        file, mapped, at, stop, names, check_crc=False, last=last, looking=looking, damaged=damaged, behind=behind
     )
     for _, batch in parts:
         gatherer.add(_entries(batch))
+        if rolled_back is not None:
+            rolled_back(batch["phy_offset"][batch["sys_flag"] & _ROLLBACK == _ROLLBACK].tolist())
         sizes = batch["size"]
         read(int(sizes.sum(dtype=np.int64)))
         at = int(batch["phy_offset"][-1]) + int(sizes[-1])

@@ -7,10 +7,10 @@ bytes again, and where the log is damaged, nothing is kept of the file, and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from typing import Any, Final
+from itertools import chain, groupby
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ class SplitZones:
     """The map of a split from the phy offset `first` on; `zones` None: it is not known.
 
     `identity`: of its file, before the walk. `mark`: of its end, in the last file, which may grow.
+    `rolled_back`: phy offsets of the messages that were, whose keys are in no index.
     """
 
     span: LogSpan
@@ -43,6 +44,7 @@ class SplitZones:
     first: int
     zones: ZoneMap | None = None
     mark: bytes = b""
+    rolled_back: tuple[int, ...] = ()
 
 
 class UnitZones:
@@ -53,6 +55,7 @@ class UnitZones:
         self._identity = identity_of(span.path)
         self._gatherer = ZoneGatherer(known or ZoneMap.empty(first), base=span.file_start)
         self._end, self._rows, self._whole = first, 0, True
+        self._rolled_back = list[int]()
         self._hashes: npt.NDArray[np.int32] | None = np.empty(0, np.int32)  # of each queue's topic; None: not known
 
     def add(self, units: npt.NDArray[Any]) -> None:
@@ -79,11 +82,11 @@ class UnitZones:
     def finish(self, log: MappedFile, walk: FileWalk, stop: int) -> SplitZones:
         """The map of what the walk has met, of messages that begin before `stop`."""
         found = SplitZones(self._span, self._identity, self._first)
-        shown = self._whole and walk.messages == self._rows
+        shown = self._whole and walk.messages == self._rows  # what was rolled back has no unit
         if walk.damage or not (shown or self._by_heads(log, stop)):
             return found
         mark = mark_before(log, self._end - self._span.file_start) if self._span.last else _NONE
-        return replace(found, zones=self._gatherer.map(self._end), mark=mark)
+        return replace(found, zones=self._gatherer.map(self._end), mark=mark, rolled_back=tuple(self._rolled_back))
 
     def _by_heads(self, log: MappedFile, stop: int) -> bool:
         """Add what the units do not show; False: it is not known."""
@@ -93,8 +96,9 @@ class UnitZones:
         file = LogFile(span.path, span.file_start, span.stop - span.file_start)
         try:
             self._end = gather(
-                self._gatherer, file, log, self._end, stop, last=span.last, behind=False, damaged=met.append
-            )
+                self._gatherer, file, log, self._end, stop, last=span.last, behind=False, damaged=met.append,
+                rolled_back=self._rolled_back.extend,
+            )  # fmt: skip
         except (MQIndexError, OSError):  # it was cut, or has expired: the walk has what counts
             return False
         return not met
@@ -133,16 +137,27 @@ def _distinct(
     return found // most, found % most
 
 
-def keep_zones(cache: ZoneCache, parts: Iterable[SplitZones | None], *, behind: bool) -> None:
+class Kept(NamedTuple):
+    """A file whose map was kept, from its first byte to `end`. `rolled_back`: as of `SplitZones`."""
+
+    identity: FileIdentity
+    start: int
+    end: int
+    rolled_back: tuple[int, ...]
+
+
+def keep_zones(cache: ZoneCache, parts: Iterable[SplitZones | None], *, behind: bool) -> list[Kept]:
     """Keep the maps of files of which all splits have one; `parts`: in the log's order, of whole files, as far as the
     walk was asked for maps. `behind`: frames are behind the log's end, of which each scan says that it leaves them out.
     """
+    found = list[Kept]()
     for span, some in groupby((one for one in parts if one is not None), key=lambda one: one.span):
         if not (span.last and behind):
-            _keep(cache, span, list(some))
+            found += _keep(cache, span, list(some))
+    return found
 
 
-def _keep(cache: ZoneCache, span: LogSpan, parts: Sequence[SplitZones]) -> None:
+def _keep(cache: ZoneCache, span: LogSpan, parts: Sequence[SplitZones]) -> Iterator[Kept]:
     at, gatherer = span.file_start, ZoneGatherer(ZoneMap.empty(span.file_start), base=span.file_start)
     for part in parts:
         if part.zones is None or part.first != at:
@@ -150,9 +165,10 @@ def _keep(cache: ZoneCache, span: LogSpan, parts: Sequence[SplitZones]) -> None:
         gatherer.add_map(part.zones)
         at = part.zones.end
     identity, same = parts[0].identity, len({part.identity for part in parts}) == 1
-    if span.last:
-        version = identity.version if same else _NONE  # a broker writes it: what is before its end stays
-        identity = identity._replace(version=version)
-        cache.store(FileZones(identity, span.file_start, gatherer.map(at), parts[-1].mark))
-    elif same:
-        cache.store(FileZones(identity, span.file_start, gatherer.map(span.stop), parts[-1].mark))
+    if not (same or span.last):
+        return
+    if not same:  # a broker writes it: what is before its end stays
+        identity = identity._replace(version=_NONE)
+    end = at if span.last else span.stop
+    cache.store(FileZones(identity, span.file_start, gatherer.map(end), parts[-1].mark))
+    yield Kept(identity, span.file_start, end, tuple(chain.from_iterable(part.rolled_back for part in parts)))

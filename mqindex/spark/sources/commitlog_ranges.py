@@ -194,11 +194,11 @@ def messages(
     plain = decompress and "body" in columns
     taken = tuple(dict.fromkeys((*columns, "sys_flag"))) if plain else tuple(columns)
     found = Matches(
-        wanted, taken, start=part.start, check_crc=check_crc, looking=lambda: None, read=lambda _: None,
-        damaged=log._record,
+        wanted, taken, check_crc=check_crc, looking=lambda: None, read=lambda _: None, damaged=log._record
     )  # fmt: skip
+    begun = part.stretches is not None
     for start, stop in [(part.start, part.stop)] if part.stretches is None else part.stretches:
-        of_file = partial(_of_file, found, start, stop, is_begin=part.stretches is not None, good=part.stop)
+        of_file = partial(_of_file, found, start, stop, since=part.start, is_begin=begun, good=part.stop)
         for batch in log._over_files(start, stop, of_file):
             tell(log, fail)
             yield pa.table(_with_bodies(batch, fail).select(columns) if plain else batch)
@@ -217,13 +217,15 @@ def _with_bodies(batch: Columns, fail: bool) -> Columns:
 
 
 def _of_file(
-    found: Matches, start: int, stop: int, file: LogFile, last: bool, *, is_begin: bool, good: int
+    found: Matches, start: int, stop: int, file: LogFile, last: bool, *, since: int, is_begin: bool, good: int
 ) -> Iterator[Columns]:
-    """`is_begin`: a message begins at `start`. `good`: who plans knows that the log ends there or later."""
+    """`since`: what begins before it is left out. `is_begin`: a message begins at `start`. `good`: who plans knows that
+    the log ends there or later.
+    """
     with file.open() as mapped:
         begins = is_begin and start >= file.start
         at = start if begins else first_at(file, mapped, start, stop, last=last, known=good)
-        yield from found.of(file, mapped, at, stop, last=last)
+        yield from found.of(file, mapped, at, stop, start=since, last=last)
 
 
 def tell(log: CommitLog, fail: bool) -> None:
