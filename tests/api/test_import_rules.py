@@ -82,6 +82,7 @@ INSIDE = {  # the rooms of a room from the bottom to the top; modules without on
     "zones": [
         {"zone_map"},
         {"cache"},
+        {"index_cover"},
     ],
     "tables": [
         {"bounds", "kinds"},
