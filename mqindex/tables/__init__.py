@@ -61,6 +61,9 @@ def dataset(path: str | os.PathLike[str], table: str | None = None, **options: A
     `polars.scan_pyarrow_dataset` does. What reads batches, as `pyarrow.dataset.write_dataset`, takes
     `dataset.scanner(columns, filter).to_reader()`. Needs pyarrow.
 
+    All queries of one dataset of messages or records answer of the same: the log as it was when the first of them came
+    to its end. A new dataset sees what a broker has appended since. The other tables are read anew each time.
+
     Parameters
     ----------
     path : path or URL of a store, a commit log, a file of it, consume queues, an index, an index file, the offsets of
@@ -109,8 +112,9 @@ def dataset(path: str | os.PathLike[str], table: str | None = None, **options: A
 def sql(query: str, **paths: Any) -> Any:
     """The answer of a query in DuckDB's SQL over tables of paths, as a `duckdb.DuckDBPyRelation`.
 
-    Nothing is read before the rows are fetched, and then what `dataset` says. Needs pyarrow and duckdb. A time beyond
-    what DuckDB has (years -290307 to 294246) is null there, and a UserWarning says so.
+    Nothing is read before the rows are fetched, and then what `dataset` says: however often a query names the messages
+    or records of a path, they are those of one moment. Needs pyarrow and duckdb. A time beyond what DuckDB has (years
+    -290307 to 294246) is null there, and a UserWarning says so.
 
     Parameters
     ----------

@@ -24,6 +24,7 @@ from mqindex.kafka.kinds import first_offset, segment_name
 from mqindex.kafka.layout import IndexKind
 from mqindex.kafka.log.batches import BATCH, batch_columns
 from mqindex.kafka.log.segment_files import SegmentFiles
+from mqindex.kafka.scanning.chosen_segments import FirstSeen
 from mqindex.tables.bounds import Bounds, Interval
 from mqindex.tables.table import (
     BLOCK,
@@ -68,13 +69,15 @@ class Place(NamedTuple):
 
 
 def records(path: str, kind: str, options: Options) -> Table:
-    """The records of logs, as `kafka.scan` gives them."""
+    """The records of logs, as `kafka.scan` gives them, each time up to the same ends."""
     with kafka.scan(path, **options) as scan:
         empty = scan.empty()
-    return Table(cheapest_first(empty, "offset"), partial(_records, path, kind, options))
+    return Table(cheapest_first(empty, "offset"), partial(_records, path, kind, options, FirstSeen()))
 
 
-def _records(path: str, kind: str, options: Options, columns: Sequence[str], bounds: Bounds) -> Iterator[Columns]:
+def _records(
+    path: str, kind: str, options: Options, seen: FirstSeen, columns: Sequence[str], bounds: Bounds
+) -> Iterator[Columns]:
     asked = _asked(bounds)
     if kind == "log-dir" and not bounds.keys().isdisjoint(("topic", "partition")):
         asked["partitions"] = [
@@ -84,7 +87,7 @@ def _records(path: str, kind: str, options: Options, columns: Sequence[str], bou
         ]
         if not asked["partitions"]:
             return
-    yield from read_all(kafka.scan(path, columns=columns, **{**asked, **options}))
+    yield from read_all(kafka.scan(path, columns=columns, **{**asked, **options})._until(seen))
 
 
 def _asked(bounds: Bounds) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from mqindex.rocketmq import kinds
 from mqindex.rocketmq.directories.rocksdb import queues_in_rocksdb, refuse_config_in_rocksdb, refuse_queues_in_rocksdb
 from mqindex.rocketmq.metadata.consumer_offsets import ConsumerOffsets
 from mqindex.rocketmq.options import StoreOptions, store_options
+from mqindex.rocketmq.scanning.log_end import LogEnd
 from mqindex.rocketmq.serving.opening import open_index, open_queues
 from mqindex.tables.bounds import Bounds, Interval
 from mqindex.tables.table import (
@@ -51,14 +52,14 @@ _FILES: Final = no_rows({"number": "i8", "path": "text", "kind": "text", "size":
 
 
 def messages(path: str, kind: str, options: Options) -> Table:
-    """The messages of a log, as `rocketmq.scan` gives them."""
+    """The messages of a log, as `rocketmq.scan` gives them, each time up to the same end."""
     with rocketmq.scan(path, **options) as scan:
         empty = scan.empty()
-    return Table(cheapest_first(empty, "phy_offset"), partial(_messages, path, options))
+    return Table(cheapest_first(empty, "phy_offset"), partial(_messages, path, options, LogEnd()))
 
 
-def _messages(path: str, options: Options, columns: Sequence[str], bounds: Bounds) -> Iterator[Columns]:
-    return read_all(rocketmq.scan(path, columns=columns, **_asked(bounds), **options))
+def _messages(path: str, options: Options, end: LogEnd, columns: Sequence[str], bounds: Bounds) -> Iterator[Columns]:
+    return read_all(rocketmq.scan(path, columns=columns, **_asked(bounds), **options)._until(end))
 
 
 def _asked(bounds: Bounds) -> dict[str, Any]:

@@ -22,7 +22,7 @@ _THROUGH: Final = "this table is read through `scanner` of its dataset, not as a
 
 
 class TableDataset(ds.UnionDataset):  # type: ignore[misc]
-    """One table of a path, read anew by each query.
+    """One table of a path; of messages and records as far as the first query found the log.
 
     Each `scanner` reads the columns that it is asked for, and skips what its filter excludes as far as the reader can
     prove it; then the whole filter is compared with every row. What a reader leaves out, as damage, is a UserWarning.

@@ -19,7 +19,11 @@ _Rows: TypeAlias = npt.NDArray[Any]
 
 @contextmanager
 def visible_to(
-    level: IsolationLevel | None, directory: str, lacking: Callable[[CorruptIndexError], None] | None = None
+    level: IsolationLevel | None,
+    directory: str,
+    lacking: Callable[[CorruptIndexError], None] | None = None,
+    *,
+    stable: Callable[[int], int] = lambda offset: offset,
 ) -> Iterator[Callable[[Any, _Rows], _Rows]]:
     """A function that keeps, of a log and neighbouring batches of it, those that such a consumer gets; level None: all.
 
@@ -27,6 +31,7 @@ def visible_to(
     the last stable offset of the partition in `directory`. What was aborted is what its indexes say, as for a broker.
 
     lacking : where all batches are shown, gets of each index the first transaction that the log shows and it has not
+    stable : from the last stable offset that which counts
     """
     if level is None:
         yield lambda log, rows: rows
@@ -35,11 +40,12 @@ def visible_to(
     else:
         with PartitionLog._of(directory) as partition:
             compare = None if lacking is None else _Comparison(partition, lacking)
+            end = stable(partition.last_stable_offset)
 
             def committed(log: Any, rows: _Rows) -> _Rows:
                 if compare is not None:
                     compare.with_index(log, rows)
-                return rows[partition._are_committed(rows)]
+                return rows[partition._are_committed(rows) & (rows["base_offset"] < end)]
 
             yield committed
 

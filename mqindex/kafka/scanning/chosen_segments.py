@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any, NamedTuple
 
 from mqindex._native.numbers import whole_number
@@ -37,6 +38,33 @@ class ChosenPartition(NamedTuple):
     place: PartitionDirectory
     segments: tuple[ChosenSegment, ...]
     is_whole: bool = True
+
+
+class FirstSeen:
+    """What several scans answer of while brokers append: each partition is as the first of them found it. For threads.
+
+    Partitions that were not there yet when the first one began are left out.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._there: set[str] = set()
+        self._partitions: dict[str, ChosenPartition] = {}
+        self._stable: dict[str, int] = {}
+
+    def of(self, path: str, found: Sequence[ChosenPartition]) -> list[ChosenPartition]:
+        """The same partitions of a path, as they were."""
+        with self._lock:
+            if not self._there:
+                homes = [] if disk.is_file(path) else partitions_at(absolute(path))
+                self._there = {home.path for home in (*homes, *(one.place for one in found))}
+            there = [one for one in found if one.place.path in self._there]
+            return [self._partitions.setdefault(one.place.path, one) for one in there]
+
+    def stable(self, directory: str, offset: int) -> int:
+        """Where committed records of a partition end; `offset`: now."""
+        with self._lock:
+            return self._stable.setdefault(directory, offset)
 
 
 def chosen_partitions(path: str, partitions: Any) -> list[ChosenPartition]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
@@ -24,7 +25,7 @@ from mqindex.kafka.options import PartitionArguments, partition_options
 from mqindex.kafka.partition.isolation import visible_to
 from mqindex.kafka.partition.partition_log import IsolationLevel
 from mqindex.kafka.partition.segment_zones import has_time
-from mqindex.kafka.scanning.chosen_segments import ChosenPartition, chosen_partitions
+from mqindex.kafka.scanning.chosen_segments import ChosenPartition, FirstSeen, chosen_partitions
 from mqindex.kafka.scanning.opened_segments import OpenedSegments
 from mqindex.kafka.scanning.record_filter import RecordFilter
 from mqindex.kafka.scanning.segment_reader import SegmentReader
@@ -184,7 +185,14 @@ class Scan(Closable):
         self.expired: list[str] = []
         self._wanted, self._level, self._cache, self._check_crc = wanted, isolation_level, cache, check_crc
         self._of_records = tuple(name for name in columns if name in COLUMNS)
+        self._partitions, self._first_seen = partitions, FirstSeen()
         self._batches = self._of_partitions(partitions)
+
+    def _until(self, seen: FirstSeen) -> Scan:
+        """The same of what the first of several scans found."""
+        self._first_seen, self._partitions = seen, seen.of(self.path, self._partitions)
+        self._batches = self._of_partitions(self._partitions)
+        return self
 
     def empty(self) -> Columns:
         """The columns, without a row."""
@@ -212,7 +220,8 @@ class Scan(Closable):
                 self.expired += opened.expired
                 if opened.segments:
                     lacking = None if self._wanted.has_bounds else self.damage.append
-                    with visible_to(self._level, place.path, lacking) as visible:
+                    stable = partial(self._first_seen.stable, place.path)
+                    with visible_to(self._level, place.path, lacking, stable=stable) as visible:
                         for segment, size in opened.segments:
                             yield from self._of_segment(segment, size, place, visible)
                             segment.close()

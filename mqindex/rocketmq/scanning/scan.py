@@ -26,6 +26,7 @@ from mqindex.rocketmq.messages.body_column import decompressed_bodies
 from mqindex.rocketmq.messages.log_columns import COLUMNS, no_messages, typed
 from mqindex.rocketmq.options import StoreArguments, store_options
 from mqindex.rocketmq.scanning.indexed_keys import IndexedKeys
+from mqindex.rocketmq.scanning.log_end import LogEnd
 from mqindex.rocketmq.scanning.matches import Matches
 from mqindex.rocketmq.scanning.message_filter import MessageFilter
 from mqindex.rocketmq.serving.opening import open_log, require_a_part
@@ -148,14 +149,22 @@ class Scan(Closable):
         self.damage: list[Damage | FormatError] = []
         self._log, self._wanted, self._start, self._stop, self._decompress = log, wanted, start, stop, decompress
         self._indexed = IndexedKeys(wanted, index, cache)
-        self._zones = LogZones(cache, looking=self._require_open, read=self._count, damaged=self.damage.append)
+        self._cache = cache
+        self._zones = LogZones(cache, looking=self._require_open, read=self._count, damaged=self._left_out)
         more = ("sys_flag",) if decompress and "body" in columns else ()
         self._taken = tuple(dict.fromkeys((*columns, *more)))
         self._matches = Matches(
             wanted, self._taken, check_crc=False, looking=self._require_open, read=self._count,
-            damaged=self.damage.append,
+            damaged=self._left_out,
         )  # fmt: skip
+        self._log_end: LogEnd | None = None
         self._batches = self._log._over_files(start, stop, self._of_file)
+
+    def _until(self, end: LogEnd) -> Scan:
+        """The same up to where the first of several scans found the log's end."""
+        self._log_end, self._stop = end, min(self._stop, end.most(self._log))
+        self._batches = self._log._over_files(self._start, self._stop, self._of_file)
+        return self
 
     @property
     def path(self) -> str | None:
@@ -193,6 +202,8 @@ class Scan(Closable):
     def _of_file(self, file: LogFile, last: bool) -> Iterator[Columns]:
         self.files_read += 1
         with file.open() as mapped:
+            if self._log_end is not None:
+                self._end_at(*self._log_end.of(file, mapped, self._cache))
             start, indexed = self._start, self._indexed.of(file)
             if indexed is not None:
                 end, places = indexed
@@ -212,6 +223,16 @@ class Scan(Closable):
         else:
             at = first_at(file, mapped, start, self._stop, last=last)
             yield from self._matches.of(file, mapped, at, self._stop, start=start, last=last)
+
+    def _end_at(self, end: int | None, behind: Damage | None) -> None:
+        if end is not None and end <= self._stop:
+            self._stop = end
+            if behind is not None:
+                self._left_out(behind)
+
+    def _left_out(self, damage: Damage) -> None:
+        if damage not in self.damage:  # it may be met twice
+            self.damage.append(damage)
 
     def _finished(self, batch: Columns) -> Columns:
         """The columns that were asked for, in their order, as users get them."""

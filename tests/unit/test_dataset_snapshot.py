@@ -1,0 +1,141 @@
+"""All queries of one dataset answer of the same messages while a broker appends; a new dataset sees the new ones."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mqindex
+from tests.support.kafka_writer import FIRST_TIME, KafkaRecord, PartitionWriter
+from tests.support.log_writer import LogMessage, LogWriter
+
+pa = pytest.importorskip("pyarrow")
+pc = pytest.importorskip("pyarrow.compute")
+
+FILE_SIZE = 16384
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zone maps of tests are not the user's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+class Log:
+    """A growing log of RocketMQ."""
+
+    time, place, topic = "store_timestamp", "phy_offset", "topic"
+
+    def __init__(self, root: Path) -> None:
+        self.path, self._numbers = root / "commitlog", count()
+        self._writer = LogWriter(self.path, mapped_file_size=FILE_SIZE)
+
+    def append(self, number: int, topic: str = "T") -> None:
+        for n in (next(self._numbers) for _ in range(number)):
+            self._writer.write(LogMessage(topic, body=bytes(500), store_timestamp=FIRST_TIME + n))
+
+
+class Partition:
+    """A growing log of Kafka."""
+
+    time, place, topic = "timestamp", "offset", "topic"
+
+    def __init__(self, root: Path) -> None:
+        self.path, self._root, self._numbers = root / "logs", root / "logs", count()
+        self._writers: dict[str, Any] = {}
+
+    def append(self, number: int, topic: str = "T") -> None:
+        writer = self._writers.setdefault(topic, None) or PartitionWriter(self._root / f"{topic}-0")
+        self._writers[topic] = writer
+        for n in (next(self._numbers) for _ in range(number)):
+            writer.append([KafkaRecord(bytes(500), b"k", timestamp=FIRST_TIME + n)])
+
+
+@pytest.mark.parametrize("kind", [Log, Partition])
+@pytest.mark.parametrize("first", ["all", "time", "place"])
+def test_what_is_appended_between_two_queries_is_in_neither(kind: Any, first: str, tmp_path: Path) -> None:
+    log = kind(tmp_path)
+    log.append(20)
+    log.append(3, "U")
+    table = mqindex.dataset(log.path)
+    asked = {
+        "all": None,
+        "time": pc.field(log.time) >= pa.scalar(FIRST_TIME, pa.timestamp("ms", "UTC")),
+        "place": pc.field(log.place) >= 0,
+    }
+    assert len(table.to_table(filter=asked[first])) == 23
+    log.append(2)
+    assert all(len(table.to_table(filter=one)) == 23 for one in asked.values())
+    log.append(60)  # the next file
+    log.append(1, "New")
+    assert all(len(table.to_table(filter=one)) == 23 for one in asked.values())
+    assert len(table.filter(pc.field("topic") == "T").to_table()) == 20
+    assert all(len(mqindex.dataset(log.path).to_table(filter=one)) == 86 for one in asked.values())
+
+
+@pytest.mark.parametrize("kind", [Log, Partition])
+def test_a_log_that_grows_while_it_is_read_has_the_same_end_for_the_next_query(kind: Any, tmp_path: Path) -> None:
+    log = kind(tmp_path)
+    log.append(20)
+    table = mqindex.dataset(log.path)
+    batches = table.scanner(columns=[log.place]).to_batches()
+    log.append(2)
+    some = [next(batches)]
+    log.append(60)
+    seen = sum(map(len, [*some, *batches]))
+    assert seen in (20, 22) and len(table.to_table()) == seen
+
+
+@pytest.mark.parametrize("kind", [Log, Partition])
+def test_a_self_join_in_sql_sees_one_state(kind: Any, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    log = kind(tmp_path)
+    log.append(20)
+    query = f'SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM t WHERE "{log.place}" >= 0)'
+    made = mqindex.sql(query, t=log.path)
+    from mqindex.tables import table_dataset
+
+    plain, calls = table_dataset.TableDataset._batches, []
+
+    def appending(self: Any, *arguments: Any) -> Any:
+        yield from plain(self, *arguments)
+        calls.append(log.append(1))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(table_dataset.TableDataset, "_batches", appending)
+        ((one, other),) = made.fetchall()
+    assert one == other and len(calls) == 2
+
+
+def test_a_transaction_that_is_committed_between_two_queries_is_in_neither(tmp_path: Path) -> None:
+    writer = PartitionWriter(tmp_path / "t-0")
+    writer.append([KafkaRecord(b"plain", timestamp=FIRST_TIME)])
+    writer.append([KafkaRecord(b"in it", timestamp=FIRST_TIME)], producer_id=7, producer_epoch=0, transactional=True)
+    table = mqindex.dataset(tmp_path / "t-0", isolation_level="read_committed")
+    assert table.count_rows() == 1
+    writer.marker(7, abort=False)
+    writer.append([KafkaRecord(b"new", timestamp=FIRST_TIME)])
+    assert table.count_rows() == 1
+    assert mqindex.dataset(tmp_path / "t-0", isolation_level="read_committed").count_rows() == 3
+    writer.close()
+
+
+@pytest.mark.parametrize("place", [0, FILE_SIZE - 1], ids=["all of it", "less"])
+def test_what_is_behind_the_end_of_the_log_is_said_once_by_each_query(place: int, tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(20)
+    (file,) = log.path.iterdir()
+    with open(file, "r+b") as opened:
+        opened.seek(log._writer.frames[7][0])
+        opened.write(bytes(8))
+    table = mqindex.dataset(log.path)
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = table.to_table(filter=pc.field("phy_offset") >= place)
+        assert len(said) == 1 and "behind" in str(said[0].message), [str(one.message) for one in said]
+    assert len(found) == (7 if not place else 0)
