@@ -7,6 +7,7 @@ import random
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,11 @@ from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place, place_of
 from mqindex.files.places.storage import Stat
 from mqindex.rocketmq import IndexFile, IndexService, key_hashes, optimize
-from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.index import elsewhere, geometry
 from mqindex.rocketmq.index.index_file import asked_hashes
 from mqindex.rocketmq.queue.batch.batch_consume_queue import batch_queue_end
+from mqindex.rocketmq.sidecar.binding import sealed
+from mqindex.rocketmq.sidecar.layout import FENCE_HEADER_SIZE, FenceHeader
 from tests.support.elsewhere import WAYS, Ways, memory
 from tests.support.golden import case
 
@@ -115,10 +118,10 @@ def test_of_the_filter_only_rows_are_read_and_once_for_all_files(tmp_path: Path,
     optimize(made, tmp_path / "out", hash_slot_num=SLOTS, index_num=ENTRIES)
     with IndexService.open(url_of(tmp_path / "out" / "index")) as there:
         assert len(there.files) > 2
-        assert memory.of(".filter") == 0
+        assert memory.of(".filter") == 1  # the beginning, with the places of the rows
         before = memory.of("/index/")
         assert there.query_offset("T", "gone").phy_offsets.tolist() == []
-        assert 1 <= memory.of(".filter") <= 3  # the beginning, the place of the row, the row
+        assert memory.of(".filter") <= 2  # the row
         assert there.query_offsets("T", [f"gone{n}" for n in range(50)]).to_pylist() == [[]] * 50
         assert memory.of("/index/") - before <= 3  # one of 256 is not dropped
         asked = memory.of(".filter")
@@ -127,22 +130,33 @@ def test_of_the_filter_only_rows_are_read_and_once_for_all_files(tmp_path: Path,
 
 
 class Waves:
-    """Counts rounds of requests: each waits until no other has come for a while, and these are one round."""
+    """Counts rounds of requests: each waits until no other has come for a while, and these are one round.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    `asked`: of each round, what was asked for.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *what: str) -> None:
         self.rounds, self._waiting, self._last = 0, 0, 0.0
+        self.asked: list[set[str]] = []
         self._changed = threading.Condition()
-        read = Place.read
+        for name in what or ("read",):
+            monkeypatch.setattr(Place, name, self._counted(name))
 
-        def counted(place: Place, *arguments: Any) -> memoryview:
-            self._wait()
-            return read(place, *arguments)
+    def _counted(self, name: str) -> Callable[..., Any]:
+        call = getattr(Place, name)
 
-        monkeypatch.setattr(Place, "read", counted)
+        def counted(place: Place, *arguments: Any) -> Any:
+            self._wait(name)
+            return call(place, *arguments)
 
-    def _wait(self) -> None:
+        return counted
+
+    def _wait(self, what: str) -> None:
         with self._changed:
             self._last, own = time.monotonic(), self.rounds
+            if len(self.asked) == own:
+                self.asked.append(set())
+            self.asked[own].add(what)
             while self.rounds == own:
                 self._changed.wait(0.05)
                 if self.rounds == own and time.monotonic() - self._last > 0.25:
@@ -171,6 +185,87 @@ def test_many_optimised_files_are_asked_in_few_rounds(
         waves = Waves(patch)
         assert there.query_offset("T", "k17").phy_offsets.tolist() == single.phy_offsets.tolist()
         assert waves.rounds <= 3
+
+
+LISTED_THEN_READ = [{"entries"}, {"read"}, {"read"}, {"read"}]
+
+
+@pytest.mark.parametrize("told", ["given", "default", "a list"])
+def test_opening_takes_one_round_of_lists_and_one_of_ranges(
+    told: str, tmp_path: Path, memory: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then 1000 keys take one for the rows of the filter and one for the pages; no file is asked for by itself."""
+    pair = 6000, 9001
+    with IndexService.open(tmp_path / "s" / "index", hash_slot_num=6000, index_num=9001, writable=True) as service:
+        numbers = np.random.default_rng(1).permutation(20 * 9000 - 500)
+        service.build_index("T", [f"k{n}" for n in numbers], np.arange(len(numbers)), START + np.arange(len(numbers)))
+        keys = [f"k{n}" for n in range(1000)]
+        expected = service.query_offsets("T", keys).to_pylist()
+    optimize(tmp_path / "s" / "index", tmp_path / "o", hash_slot_num=6000, index_num=9001)
+    url = url_of(tmp_path / "o" / "index")
+    given = {"hash_slot_num": pair[0], "index_num": pair[1]} if told == "given" else {}
+    if told == "default":
+        monkeypatch.setattr(elsewhere, "_DEFAULT", pair)
+    if told == "a list":
+        said = {"schema": "mqindex.result/1", "files": [], "hash_slot_num": pair[0], "index_num": pair[1]}
+        memory.put(f"{url.removesuffix('index')}mqindex.json", json.dumps(said).encode())
+    with monkeypatch.context() as patch:
+        waves = Waves(patch, "read", "entries", "stat", "stat_now")
+        with IndexService.open(url, **given) as there:
+            assert (there.hash_slot_num, there.index_num, len(there.files)) == (*pair, 20)
+            assert there.query_offsets("T", keys).to_pylist() == expected
+    assert waves.asked == LISTED_THEN_READ[: len(waves.asked)]
+
+
+def test_a_file_that_is_replaced_after_the_list_is_told(index: Path, memory: Ways) -> None:
+    url = url_of(index)
+    path = sorted(index.iterdir())[0]
+    with IndexService.open(url, **GIVEN) as there:
+        memory.put(f"{url}/{path.name}", path.read_bytes()[:-20] + b"\x07" * 20)
+        with pytest.raises(FileStateError, match="the file was replaced while it was read"):
+            there.query_offsets("T", KEYS)
+
+
+def test_a_fence_of_another_geometry_and_other_entries_is_of_no_use(tmp_path: Path, memory: Ways) -> None:
+    """Of the same length, with the same header: only the entries show it."""
+    optimize(make(tmp_path / "store", count=4000), tmp_path / "out", **GIVEN)
+    (fence,) = (tmp_path / "out" / "mqindex-index").glob("*.fence")
+    data = fence.read_bytes()
+    header = FenceHeader.from_bytes(data)
+    other = header._replace(hash_slot_num=SLOTS + 5, index_num=ENTRIES - 1)
+    fence.write_bytes(sealed(other.to_bytes()) + data[FENCE_HEADER_SIZE:])
+    index = tmp_path / "out" / "index"
+    assert answers(url_of(index)) == answers(index)
+    with IndexService.open(url_of(index)) as there:  # the pages show it
+        assert (there.hash_slot_num, there.index_num) == (SLOTS, ENTRIES)
+
+
+def test_entries_in_another_order_than_the_fence_was_made_of(tmp_path: Path, memory: Ways) -> None:
+    """As of a repair: the same header, the same geometry. The slots are read, and the answers are right."""
+    made = make(tmp_path / "store")
+    optimize(made, tmp_path / "out", **GIVEN)
+    for path in made.iterdir():
+        (tmp_path / "out" / "index" / path.name).write_bytes(path.read_bytes())
+    url = url_of(tmp_path / "out" / "index")
+    with IndexService.open(url, **GIVEN) as there, IndexService.open(made, **GIVEN) as here:
+        for _ in range(2):
+            assert there.query_offsets("T", KEYS).to_pylist() == here.query_offsets("T", KEYS).to_pylist()
+    assert memory.of(".fence") == len(list(made.iterdir()))
+
+
+def test_entries_of_a_slot_on_two_pages_are_read_at_once(tmp_path: Path, memory: Ways) -> None:
+    pair = {"hash_slot_num": 20_000, "index_num": 50_001}
+    with IndexService.open(tmp_path / "s" / "index", **pair, writable=True) as service:
+        service.build_index("T", [f"k{n}" for n in range(50_000)], range(50_000), [START] * 50_000)
+    optimize(tmp_path / "s" / "index", tmp_path / "o", **pair)
+    (path,) = (tmp_path / "o" / "index").iterdir()
+    url = f"{url_of(path.parent)}/{path.name}"
+    for key in range(0, 50_000, 250):
+        with IndexFile.open(url, **pair) as there:
+            there.select_phy_offset("T#gone")
+            before = memory.of("/index/")
+            assert there.select_phy_offset(f"T#k{key}").tolist() == [key]
+            assert memory.of("/index/") - before <= 1
 
 
 def test_of_one_file_the_filter_saves_nothing(tmp_path: Path, memory: Ways) -> None:

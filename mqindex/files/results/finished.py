@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqindex._native.crc import crc32c
 from mqindex.errors import FileStateError
+from mqindex.files.few_threads import of_each
 from mqindex.files.paths import one_look
 from mqindex.files.places.place import Place
 
@@ -38,10 +39,11 @@ def require_finished(path: str, *roots: str) -> dict[str, Any]:
 
 def _result_of(path: str, roots: Iterable[str]) -> tuple[str, dict[str, Any]]:
     """The directory with the list, and what that says."""
-    for root in dict.fromkeys([path, *roots]) if isinstance(path, Place) else ():
+    places = [one for one in dict.fromkeys([path, *roots]) if isinstance(one, Place)]
+    for root, names in zip(places, of_each(_names_or_error, places, len(places)), strict=True):
         assert isinstance(path, Place)
-        assert isinstance(root, Place)
-        names = _names_in(root)
+        if isinstance(names, OSError):
+            raise names
         if MANIFEST in names:
             said, sizes = _listed_by(root / MANIFEST, names[MANIFEST].size)
             _require_sizes(path, root, sizes)
@@ -88,6 +90,13 @@ def changed(file: ListedFile) -> tuple[ListedFile, str] | None:
     """The file, and what its checksum is now; None: it is as its list says."""
     got = f"{seen(file.path)[1]:08x}"
     return None if got == file.checksum else (file, got)
+
+
+def _names_or_error(root: Place) -> Mapping[str, Stat] | OSError:
+    try:
+        return _names_in(root)
+    except OSError as error:
+        return error
 
 
 def _names_in(root: Place) -> Mapping[str, Stat]:

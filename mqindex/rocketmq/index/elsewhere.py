@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +17,26 @@ from mqindex._native.key_filter import AskedHashes
 from mqindex._words import plural
 from mqindex.errors import BadMagicError, FileStateError, GeometryError, MQIndexError
 from mqindex.files.few_threads import of_each
-from mqindex.files.paths import one_look
 from mqindex.files.places.page_cache import PAGE
 from mqindex.files.places.paged_file import PagedFile
 from mqindex.files.places.place import Place
-from mqindex.files.places.remote_file import AT_ONCE
+from mqindex.files.places.storage import Stat
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.geometry import Geometry
 from mqindex.rocketmq.index.select_parts import select_in_parts
 from mqindex.rocketmq.kinds import number_of, offset_of
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
-from mqindex.rocketmq.sidecar.remote import RemoteFilter, RemoteSidecars, find_remote_sidecars, remote_filter
+from mqindex.rocketmq.sidecar.remote import (
+    RemoteSidecars,
+    find_remote_sidecars,
+    listed_sidecars,
+    read_fence,
+    remote_filter,
+)
 
 _DEFAULT: Final = (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
+_AT_ONCE: Final = 64  # requests for what is read of files before they are asked
 _SHOWN = 10  # names of what is not an index file
 _MOST_BEFORE = 255  # pages: of a slot with many entries, those before the one that was needed last
 
@@ -92,8 +99,9 @@ class Elsewhere:
     ) -> _Ready:
         """Read the pages on the way of the hashes, until the kernel misses none.
 
-        Each round of requests is for all hashes: two in an optimised file, and two for the filter of all such files;
-        else one for each entry of the longest chain, and one for the slots.
+        Each round of requests is for all hashes: one in an optimised file, more only where very many entries have one
+        slot, and one for the filter of all such files; else one for each entry of the longest chain, and one for the
+        slots.
         """
         heads = None if self._sidecars is None else self._sidecars.heads(core, asked)
         before = 0
@@ -120,7 +128,9 @@ class Elsewhere:
 
 def find_file(place: Place, hash_slot_num: int | None, index_num: int | None) -> Elsewhere:
     """The index file at a place elsewhere."""
-    file, sidecars = _opened(place, None)
+    jobs: list[Callable[[], Any]] = [partial(_opened, place), partial(read_fence, place, None)]
+    file, fence = of_each(_run, jobs, len(jobs))
+    sidecars = find_remote_sidecars(file, fence, None)
     said = geometry.of_result(place)
     return Elsewhere(file, _geometry([file], [sidecars], hash_slot_num, index_num, said), sidecars)
 
@@ -135,21 +145,57 @@ def find_files(
 
     tell : called with the URL and the error of each file that is left out; None: the error is raised
     """
-    places, said = _index_places(directory)
-    keys = remote_filter(directory)
-    found = of_each(lambda place: _opened_or_error(place, keys, tell), places, AT_ONCE)
-    read = [one for one in found if one is not None]
+    given = hash_slot_num or _DEFAULT[0], index_num or _DEFAULT[1]
+    skipped: list[str] = []
+    jobs: list[Callable[[], Any]] = [
+        partial(geometry.of_result, directory),
+        partial(_read_files, directory, given, skipped.append, tell),
+    ]
+    said, read = of_each(_outcome, jobs, len(jobs))
+    for text in skipped:
+        warnings.warn(text, stacklevel=3)
+    for failed in (said, read):
+        if isinstance(failed, Exception):
+            raise failed
     if not read:
         raise FileStateError("no index file there can be read", path=directory)
     pair = _geometry([file for file, _ in read], [one for _, one in read], hash_slot_num, index_num, said)
     return [Elsewhere(file, pair, sidecars) for file, sidecars in read]
 
 
-def _opened_or_error(
-    place: Place, keys: RemoteFilter | None, tell: Callable[[str, Exception], None] | None
-) -> tuple[PagedFile, RemoteSidecars | None] | None:
+def _run(job: Callable[[], Any]) -> Any:
+    return job()
+
+
+def _outcome(job: Callable[[], Any]) -> Any:
+    """What a job returns, or its error."""
     try:
-        return _opened(place, keys)
+        return job()
+    except Exception as error:
+        return error
+
+
+def _read_files(
+    directory: Place,
+    given: Geometry,
+    skip: Callable[[str], None],
+    tell: Callable[[str, Exception], None] | None,
+) -> list[tuple[PagedFile, RemoteSidecars | None]]:
+    """The files with their sidecars: one round of lists, and one for all that is needed first."""
+    lists: list[Callable[[], Any]] = [partial(_index_places, directory, skip), partial(listed_sidecars, directory)]
+    places, listed = of_each(_run, lists, len(lists))
+    keys = remote_filter(directory, listed, given)
+    files = [partial(_opened_or_error, place, tell) for place in places]
+    fences = [partial(read_fence, place, listed) for place in places]
+    filters = [keys.find] if keys is not None and listed is not None else []
+    read = of_each(_run, list[Callable[[], Any]]([*files, *fences, *filters]), _AT_ONCE)
+    pairs = zip(read[: len(places)], read[len(places) : 2 * len(places)], strict=True)
+    return [(file, find_remote_sidecars(file, fence, keys)) for file, fence in pairs if file is not None]
+
+
+def _opened_or_error(place: Place, tell: Callable[[str, Exception], None] | None) -> PagedFile | None:
+    try:
+        return _opened(place)
     except (MQIndexError, OSError) as error:
         if tell is None:
             raise
@@ -157,17 +203,15 @@ def _opened_or_error(
         return None
 
 
-def _opened(place: Place, keys: RemoteFilter | None) -> tuple[PagedFile, RemoteSidecars | None]:
+def _opened(place: Place) -> PagedFile:
     file = PagedFile(place)
     file.need([0])
-    return file, find_remote_sidecars(file, place, keys)
+    return file
 
 
-def _index_places(directory: Place) -> tuple[list[Place], Geometry | None]:
-    """The files, and their geometry where a result of ours says it."""
-    with one_look(directory):
-        listed = directory.entries()
-        said = geometry.of_result(directory)
+def _index_places(directory: Place, skip: Callable[[str], None]) -> list[Place]:
+    """The files. `skip` is told, in words, what is none of them."""
+    listed = directory.entries()
     names = [name for name, found in listed.items() if number_of(name) is not None and not found.directory]
     if not names and "index" in listed:
         hint = f"its index is {directory / 'index'}"
@@ -177,14 +221,20 @@ def _index_places(directory: Place) -> tuple[list[Place], Geometry | None]:
     others = [name for name in listed if number_of(name) is None]
     if others:
         what = "its name is" if len(others) == 1 else f"{plural(len(others), 'name')} are"
-        warnings.warn(f"skipped, {what} not a number: {directory / others[0]}", stacklevel=4)
-    places = [directory / name for name in names]
-    if places and 0 in (listed[names[-1]].size, places[-1].stat().size):
-        warnings.warn(f"skipped, it is empty; a broker that is about to fill it? {places.pop()}", stacklevel=4)
+        skip(f"skipped, {what} not a number: {directory / others[0]}")
+    places = [_place(directory, name, listed[name]) for name in names]
+    if places and 0 in (listed[names[-1]].size, places[-1].pinned().size):
+        skip(f"skipped, it is empty; a broker that is about to fill it? {places.pop()}")
     if not places:
         got = ", ".join([*list(listed)[:_SHOWN], *["..."][: len(listed) - _SHOWN]]) or "nothing"
         raise BadMagicError("no index file is there", path=directory, expected="files whose names are numbers", got=got)
-    return places, said
+    return places
+
+
+def _place(directory: Place, name: str, found: Stat) -> Place:
+    """A file, of the version that was listed where a storage has a name for that: its times may be others in a list."""
+    place = directory / name
+    return Place(place, place.storage, found) if found.etag else place
 
 
 def _geometry(
@@ -197,10 +247,9 @@ def _geometry(
     """What is given, else what a result of ours says, else what the sidecars know, else what some pages show, else the
     default one.
     """
-    known = {one.geometry for one in sidecars if one is not None}
     pair = geometry.resolve(hash_slot_num, index_num, max(file.size for file in files)) or said
-    if pair is None and len(known) == 1:
-        pair = known.pop()
+    if pair is None:
+        pair = _known_to(sidecars)
     if pair is None:
         pair = next(filter(None, map(geometry.shown_by_pages, files)), None)
     if pair is None and files[0].size == layout.index_file_size(*_DEFAULT):
@@ -214,7 +263,7 @@ def _geometry(
         )  # fmt: skip
     for file, own in zip(files, sidecars, strict=True):
         geometry.require_size(file.path, file.size, pair)
-        if own is not None and own.geometry != pair:
+        if own is not None and own.geometry != pair and own.is_bound():
             raise GeometryError(
                 "the index file has another geometry", path=file.path, expected=own.geometry, got=pair,
                 hint="leave the geometry out: the fence beside the file knows it",
@@ -227,3 +276,16 @@ def _geometry(
             hint="pass the hash_slot_num= and index_num= (--hash-slot-num, --index-num) that the broker had",
         )  # fmt: skip
     return pair
+
+
+def _known_to(sidecars: list[RemoteSidecars | None]) -> Geometry | None:
+    """The geometry that the fences know, of those that are sure to be of their files; None: they know none, or two.
+
+    The default one, which the length of the files says too, is not doubted.
+    """
+    there = [one for one in sidecars if one is not None]
+    if {one.geometry for one in there} == {_DEFAULT}:
+        return _DEFAULT
+    bound = of_each(RemoteSidecars.is_bound, there, _AT_ONCE)
+    known = {one.geometry for one, is_of_file in zip(there, bound, strict=True) if is_of_file}
+    return known.pop() if len(known) == 1 else None

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _DESCRIPTORS_LEFT = 128  # for others
-_AT_ONCE = 16  # files elsewhere that are asked
+_AT_ONCE = 32  # files elsewhere that are asked
 
 
 class QueryOffsetResult(NamedTuple):

@@ -99,11 +99,19 @@ def require_bound(path: str, header: FenceHeader, index: MappedFile) -> None:
 def misfit(header: FenceHeader, file: MappedFile) -> tuple[str, object, object] | None:
     """The first field that is not its index file's: (field, expected, got); None: the fence is bound to it."""
     index = IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE))
+    wrong = misfit_of_header(header, index)
+    if wrong is not None:
+        return wrong
+    sample = _sample(file, header.hash_slot_num, header.covered)
+    return None if sample == header.sample else ("sample", sample, header.sample)
+
+
+def misfit_of_header(header: FenceHeader, index: IndexHeader) -> tuple[str, object, object] | None:
+    """The same of what only the header of the index file shows."""
     if not 1 <= header.covered < min(max(index.index_count, 1), header.index_num):
         return "covered", f"1 .. {index.index_count - 1}", header.covered
-    sample = _sample(file, header.hash_slot_num, header.covered)
     known = len(_ENDS) if index.index_count == header.covered + 1 else _KEPT
-    for field, value in (*zip(_ENDS[:known], _ends(index), strict=False), ("sample", sample)):
+    for field, value in zip(_ENDS[:known], _ends(index), strict=False):
         if getattr(header, field) != value:
             return field, value, getattr(header, field)
     return None
@@ -119,11 +127,15 @@ def _ends(index: IndexHeader) -> tuple[int, int, int, int]:
 
 def _sample(file: MappedFile, hash_slot_num: int, covered: int) -> int:
     """CRC-32C of the entries at the beginning, in the middle, and at the end of those that are covered."""
-    checksum, last = 0, covered + 1
-    for first in (1, (covered + 1) // 2, max(last - FENCE_SAMPLE, 1)):
-        start, stop = (
-            INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * hash_slot_num + INDEX_ENTRY_SIZE * number
-            for number in (first, min(first + FENCE_SAMPLE, last))
-        )
+    checksum = 0
+    for start, stop in sampled(hash_slot_num, covered):
         checksum = crc32c(file.read(start, stop), checksum)
     return checksum
+
+
+def sampled(hash_slot_num: int, covered: int) -> list[tuple[int, int]]:
+    """Where those entries are in the file: from byte `start` to `stop`."""
+    before, last = INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * hash_slot_num, covered + 1
+    firsts = 1, (covered + 1) // 2, max(last - FENCE_SAMPLE, 1)
+    numbers = [(first, min(first + FENCE_SAMPLE, last)) for first in firsts]
+    return [(before + INDEX_ENTRY_SIZE * first, before + INDEX_ENTRY_SIZE * stop) for first, stop in numbers]
