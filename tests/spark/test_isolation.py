@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,14 @@ def test_brokers_partitions_are_read_as_a_consumer_reads_them(
     expected = consumed(partition, level)
     assert found(partition, isolationLevel=level) == expected
     assert 0 < len(expected) < len(found(partition))
+
+
+def test_what_an_index_lacks_of_aborted_transactions_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition = PartitionCase("410-txn").closed(tmp_path)
+    index = min(partition.glob("*.txnindex"))
+    index.unlink()
+    with caplog.at_level(logging.WARNING):
+        assert found(partition, isolationLevel="read_committed")
+    assert f"lacks aborted transactions, and their records are among the answer: {index}" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -400,11 +401,49 @@ def test_records_that_were_aborted_and_whose_index_is_lost_are_said(name: str, l
     assert said.endswith(" got none; `mqindex repair` writes the index"), said
 
 
+@pytest.mark.parametrize("name", ["410-txn", "410-txn-open"])
+@pytest.mark.parametrize("lost", ["removed", "empty", "of another"])
+def test_a_scan_with_bounds_says_too_whose_index_is_lost(
+    name: str, lost: str, tmp_path: Path, rng: random.Random
+) -> None:
+    """Wherever its bounds are: also where the transaction ends behind them."""
+    partition, cache = PartitionCase(name).closed(tmp_path), tmp_path / "zones"
+    times = np.concatenate([batch["timestamp"] for batch in scan(partition, cache=False)]).astype(np.int64).tolist()
+    committed = offsets(scan(partition, isolation_level="read_committed", cache=False))
+    first, *_, last = sorted(partition.glob("*.txnindex"))
+    other = last.read_bytes()
+    first.unlink()
+    if lost != "removed":
+        first.write_bytes(b"" if lost == "empty" else other)
+    wrong, met = set(offsets(scan(partition, isolation_level="read_committed", cache=False))) - set(committed), 0
+    for _ in range(60):
+        at, time = rng.choice(sorted(wrong) if rng.random() < 0.5 else committed), rng.choice(times)
+        bounds: dict[str, int] = rng.choice([
+            {"start_offset": at, "end_offset": at + 1}, {"start_offset": at}, {"end_offset": at + 1},
+            {"begin": time, "end": time + 1}, {"begin": time}, {"end": time},
+        ])  # fmt: skip
+        found = scan(partition, isolation_level="read_committed", cache=cache, **bounds)
+        if not wrong.isdisjoint(offsets(found)):
+            met += 1
+            (said,) = map(str, found.damage)
+            assert said.startswith(
+                f"the index lacks aborted transactions, and their records are among the answer: {first}"
+            )
+        else:
+            assert len(found.damage) <= 1
+    assert met > 5
+
+
 @pytest.mark.parametrize("name", PARTITION_CASES)
-def test_whole_indexes_lack_no_aborted_transaction(name: str, tmp_path: Path) -> None:
+def test_whole_indexes_lack_no_aborted_transaction(name: str, tmp_path: Path, rng: random.Random) -> None:
     for partition in {log.parent for log in PartitionCase(name).unpack(tmp_path).rglob("*.log")}:
-        found = scan(partition, isolation_level="read_committed", cache=False)
-        assert offsets(found) is not None and not [one for one in found.damage if isinstance(one, CorruptIndexError)]
+        last = max(offsets(scan(partition, cache=False)), default=0)
+        starts = [rng.randint(0, last) for _ in range(20)]
+        some = [{"start_offset": start, "end_offset": start + rng.choice([1, 20, 200])} for start in starts]
+        for bounds in [{}, *some]:
+            found = scan(partition, isolation_level="read_committed", cache=False, **bounds)
+            assert offsets(found) is not None
+            assert not [one for one in found.damage if isinstance(one, CorruptIndexError)]
 
 
 def test_a_segment_that_is_open_is_read_whoever_deletes_it(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def _of_segments(
     for named, where, home in _homes(kind, path):
         with visible_to(listing.isolation, home, lambda error: listing.damage.append(str(error))) as visible:
             for base_offset, segment in _segments(kind, where, listing.damage):
-                parts = ((log, visible(log, rows)) for log, rows in segment._batch_parts())
+                parts = ((log, rows[visible(log, rows)]) for log, rows in segment._batch_parts())
                 for columns in columns_of(segment, parts):
                     nothing, rows = False, len(next(iter(columns.values())))
                     yield {**_places(named, base_offset, rows), **columns}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias, Unpack, get_args
+from typing import Final, NamedTuple, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from mqindex.kafka.log.damage import BatchFault
 from mqindex.kafka.log.log_segment import LogSegment
 from mqindex.kafka.log.records import COLUMNS, no_records
 from mqindex.kafka.options import PartitionArguments, partition_options
-from mqindex.kafka.partition.isolation import visible_to
+from mqindex.kafka.partition.isolation import Visible, visible_to
 from mqindex.kafka.partition.partition_log import IsolationLevel
 from mqindex.kafka.partition.segment_zones import has_time
 from mqindex.kafka.scanning.chosen_segments import ChosenPartition, FirstSeen, chosen_partitions
@@ -32,7 +32,6 @@ from mqindex.kafka.scanning.segment_reader import SegmentReader
 from mqindex.zones.cache import Cache, ZoneCache
 
 SCAN_COLUMNS: Final = ("topic", "partition", *COLUMNS, "segment")
-_Rows: TypeAlias = npt.NDArray[Any]
 _NO_TIME: Final = np.datetime64("NaT", "ms")
 
 
@@ -145,7 +144,7 @@ class Scan(Closable):
     columns : tuple of str
     bytes_read, files_read : int, so far: bytes of the batches that were walked, logs that were opened
     damage : list of what was left out so far, each with its sentence as str; reading goes on at the next valid batch.
-        Of committed records without bounds also what a `.txnindex` lacks, of which too much is among the answer
+        Of committed records also what a `.txnindex` lacks, of which too much is among the answer
     expired : list of str: logs that were deleted before the scan came to their partition, elsewhere before all of them
         was read; they are left out, too
 
@@ -219,15 +218,14 @@ class Scan(Closable):
                 self.files_read += len(opened.segments)
                 self.expired += opened.expired
                 if opened.segments:
-                    lacking = None if self._wanted.has_bounds else self.damage.append
                     stable = partial(self._first_seen.stable, place.path)
-                    with visible_to(self._level, place.path, lacking, stable=stable) as visible:
+                    with visible_to(self._level, place.path, self.damage.append, stable=stable) as visible:
                         for segment, size in opened.segments:
                             yield from self._of_segment(segment, size, place, visible)
                             segment.close()
 
     def _of_segment(
-        self, segment: LogSegment, size: int, place: PartitionDirectory, visible: Callable[[Any, _Rows], _Rows]
+        self, segment: LogSegment, size: int, place: PartitionDirectory, visible: Visible
     ) -> Iterator[Columns]:
         reader = SegmentReader(
             segment, size, self._wanted, self._of_records, visible=visible, check_crc=self._check_crc,

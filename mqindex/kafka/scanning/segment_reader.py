@@ -14,6 +14,7 @@ from mqindex.files.places.place import Place
 from mqindex.kafka.log.batch_windows import HEAD
 from mqindex.kafka.log.batches import batch_rows
 from mqindex.kafka.log.log_segment import LogSegment
+from mqindex.kafka.partition.isolation import Visible
 from mqindex.kafka.partition.segment_zones import SegmentZones
 from mqindex.kafka.scanning.matching_records import matching_records
 from mqindex.kafka.scanning.record_filter import RecordFilter
@@ -27,7 +28,7 @@ class SegmentReader:
     """One open segment, as far as it was written when the scan began.
 
     segment : LogSegment; its `damage` has what is left out. size : bytes of it that count.
-    visible : keeps, of a log and neighbouring batches of it, those that the isolation level shows
+    visible : says of a log and neighbouring batches of it which ones the isolation level shows
     columns : of records, those that are returned
     read : gets the bytes that were walked
     """
@@ -39,7 +40,7 @@ class SegmentReader:
         wanted: RecordFilter,
         columns: tuple[str, ...],
         *,
-        visible: Callable[[Any, _Rows], _Rows],
+        visible: Visible,
         check_crc: bool,
         read: Callable[[int], None],
     ) -> None:
@@ -67,7 +68,7 @@ class SegmentReader:
     def _gathered(self, zones: SegmentZones, cache: ZoneCache) -> Iterator[Columns]:
         """Those behind what is known, in a pass that makes more of it known."""
         for log, rows, batches in zones.gather(self._parts(zones.known.end, self._size)):
-            yield from self._picked(log, rows[self._wanted.entries(batches)])
+            yield from self._picked(log, rows, self._wanted.entries(batches))
         if self._check_crc:  # else bad batches may be among them, which others leave out
             cache.store(zones.made())
 
@@ -86,7 +87,7 @@ class SegmentReader:
                     chosen &= rows["last_offset"] >= begin
                 if end is not None:  # of a compressed batch of magic 0 or 1 the header has the last offset alone
                     chosen &= before < end - 1
-                yield from self._picked(log, rows[chosen])
+                yield from self._picked(log, rows, chosen)
                 if end is not None and last >= end - 1:
                     return
 
@@ -97,10 +98,10 @@ class SegmentReader:
             if len(whole):
                 yield log, whole
 
-    def _picked(self, log: Any, rows: _Rows) -> Iterator[Columns]:
-        """The records of some batches that match."""
+    def _picked(self, log: Any, rows: _Rows, chosen: npt.NDArray[np.bool_]) -> Iterator[Columns]:
+        """The records that match of the chosen ones of some batches."""
         return matching_records(
-            self._segment, log, self._visible(log, rows), self._wanted, self._columns,
+            self._segment, log, rows[chosen & self._visible(log, rows)], self._wanted, self._columns,
             look_first=self._wanted.keys is not None,
         )  # fmt: skip
 

@@ -95,6 +95,10 @@ def _rows(options: SourceOptions) -> Rows:
     return asked
 
 
+def _warn(error: MQIndexError) -> None:
+    _LOG.warning("%s", error)
+
+
 class _LogReader(RangeReader):
     def __init__(self, options: Mapping[str, str], schema: StructType, columns: Mapping[str, str]) -> None:
         super().__init__(options, schema, columns)
@@ -182,8 +186,8 @@ class _LogReader(RangeReader):
     @contextmanager
     def _isolated(self, segment: LogSegment, one: SegmentRange) -> Iterator[Iterator[_Part]]:
         """The batches of a range that a consumer of the isolation level gets, as `LogSegment.batch_parts`."""
-        with visible_to(self.isolation, parent_of(one.path)) as visible:
-            yield ((log, visible(log, rows)) for log, rows in self._parts(segment, one))
+        with visible_to(self.isolation, parent_of(one.path), _warn) as visible:
+            yield ((log, rows[visible(log, rows)]) for log, rows in self._parts(segment, one))
 
     def _parts(self, segment: LogSegment, one: SegmentRange) -> Iterator[_Part]:
         """The batches of a range; an error at damage, if `failOnDataLoss` is set."""
@@ -278,7 +282,7 @@ class KafkaLogSource(FileSource):
     A path is a log dir, a partition, or one `.log`. Records are those of the log: markers of transactions
     (`is_control`) and aborted records are among them. `isolationLevel` leaves out what a consumer of that level does
     not get: `read_uncommitted` markers, `read_committed` aborted records, too, and all from the first offset of the
-    oldest open transaction on; for that the partition's other files are read.
+    oldest open transaction on; for that the partition's other files are read. What a `.txnindex` lacks is logged.
 
     A schema may also name `segment` (its base offset), `position` (of the batch), `leader_epoch`, `producer_id`,
     `producer_epoch` and `sequence`; only what it names is decoded. `columns`, with commas between, takes its place.
