@@ -213,15 +213,15 @@ def store_options(function: Function) -> Function:
         "--commitlog", cls=SettingOption, broker="RocketMQ", multiple=True, metavar="DIR",
         callback=lambda context, option, value: list(value) or None,
     )  # fmt: skip
-    @click.option("--hash-slot-num", cls=SettingOption, broker="RocketMQ", type=int, metavar="N")
-    @click.option("--index-num", cls=SettingOption, broker="RocketMQ", type=int, metavar="N")
-    @click.option("--broker-version", metavar="V", help="RocketMQ's version: from 5.4 on TAGS are indexed too.")
     @click.option(
         "--broker-conf",
         "config",
         metavar="FILE",
         help="RocketMQ's broker.conf: what it sets, else a broker's defaults.",
     )
+    @click.option("--broker-version", metavar="V", help="RocketMQ's version: from 5.4 on TAGS are indexed too.")
+    @click.option("--hash-slot-num", cls=SettingOption, broker="RocketMQ", type=int, metavar="N")
+    @click.option("--index-num", cls=SettingOption, broker="RocketMQ", type=int, metavar="N")
     @STORAGE_OPTION
     @functools.wraps(function)
     def gathered(*arguments: Any, storage_options: dict[str, str] | None = None, **rest: Any) -> Any:

@@ -90,6 +90,16 @@ def test_every_option_has_a_help_text(name: str) -> None:
     assert [option.name for option in options if not option.help] == []
 
 
+def test_where_a_period_ends_is_said_in_the_same_words() -> None:
+    """A query asks as a broker does, a scan as a half-open range: the end is in the one and not in the other."""
+    ends = {
+        name: next(one.help for one in command(name).params if isinstance(one, click.Option) and "--end" in one.opts)
+        for name in ("query", "messages")
+    }
+    assert "begin <= t <= end" in (ends["query"] or "")
+    assert "begin <= t < end" in (ends["messages"] or "")
+
+
 @for_each(COMMANDS)
 def test_help_says_what_how_and_the_exit_codes(name: str) -> None:
     text = command(name).get_help(click.Context(command(name), info_name=name))

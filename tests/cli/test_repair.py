@@ -47,7 +47,9 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(shell: Shell, lost: 
     before = lost.contents()
     done = shell("repair", lost.root, "--dry-run")
     assert done.status == 1, "there is something to do"
-    assert done.lines[done.lines.index("would:") + 1].startswith("  write a new index file with 1258 entries")
+    written = done.lines[done.lines.index("would:") + 1]
+    assert written.startswith("  write a new index file with 1258 entries")
+    assert written.endswith(", named by the time of its first message")
     assert lost.contents() == before
     (report,) = shell("repair", lost.root, "--dry-run", "--json").json
     assert report["dry_run"] is True
@@ -56,8 +58,11 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(shell: Shell, lost: 
 
 
 def test_a_crashed_store_is_whole_again(shell: Shell, lost: Store) -> None:
+    before = set(lost.index_files)
     done = shell("repair", lost.root)
     assert done.status == 0
+    (new,) = set((lost.root / "index").iterdir()) - before
+    assert done.lines[done.lines.index("done:") + 1].endswith(f", named {new.name}")
     assert shell("verify", lost.root, "--deep").status == 0
     key = next(one for one in lost.case.truth["messages"] if one["uniqKey"])
     found = shell("query", lost.root, "--topic", key["topic"], key["uniqKey"], "--json").json
@@ -117,7 +122,8 @@ def test_undo_takes_a_repair_back(shell: Shell, basic: Store) -> None:
     before = basic.contents()
     done = shell("repair", basic.root)
     (backup,) = basic.root.glob("mqindex-backup-*")
-    assert f"this can be taken back: mqindex repair {basic.root} --undo {backup}" in done.lines
+    back = done.lines.index(f"this can be taken back: mqindex repair {basic.root} --undo {backup}")
+    assert done.lines[back + 1].startswith("the backup may be removed once the broker has started")
     undone = shell("repair", basic.root, "--undo", backup)
     assert undone.status == 0
     assert f"  put index/{broken.name} back" in undone.lines

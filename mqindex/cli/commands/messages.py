@@ -44,7 +44,7 @@ FORMS: Final = {"table": "table", "csv": "csv", "ndjson": "json", "arrow": "arro
     "--partition", "partitions", multiple=True, metavar="P", help="Kafka: of this one, as orders-0; repeat it."
 )
 @time_option("--begin", "Stored at this time or later: -1h, 2026-11-21T08:00+08:00, ...")
-@time_option("--end", "Stored before this time.")
+@time_option("--end", "Stored before this time: begin <= t < end.")
 @click.option(
     "--key", "keys", multiple=True, metavar="KEY", help="With this key; repeat it, or - for one a line on stdin."
 )

@@ -26,7 +26,7 @@ from mqindex.cli.options import BrokerOptions, path_options, subcommand, time_op
     "RocketMQ: stored at this time or later: -1h, 2026-11-21T08:00+08:00, ...; an index knows seconds.",
     default=0,
 )
-@time_option("--end", "RocketMQ: stored at this time or earlier.")
+@time_option("--end", "RocketMQ: stored at this time or earlier: begin <= t <= end, as the broker has it.")
 @click.option(
     "--max-num",
     type=click.IntRange(0),

@@ -10,7 +10,7 @@ from mqindex.cli.kinds import require_home
 from mqindex.cli.options import BrokerOptions, EngineOptions, parts_option, report_options, subcommand
 from mqindex.cli.printing.findings import print_findings
 from mqindex.cli.printing.output import print_line
-from mqindex.cli.printing.reports import finished, print_actions, print_summary, way_back
+from mqindex.cli.printing.reports import REMOVED_WHEN, finished, print_actions, print_summary, way_back
 from mqindex.cli.rocketmq.kinds import STORE
 from mqindex.cli.trouble import true_from_here
 from mqindex.files.backups.backup import NO_BACKUP
@@ -110,6 +110,7 @@ def _print(report: RepairReport, catalogue: Catalogue, *, undone: bool) -> None:
         print_line("nothing to do")
     if report.backup:
         print_line(way_back(report.path, report.backup))
+        print_line(REMOVED_WHEN)
     if undone and not report.dry_run:
         aside = len(report.actions) - report.files
         also = f", {aside} moved to the backup" if aside else ""

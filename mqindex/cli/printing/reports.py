@@ -9,6 +9,7 @@ from mqindex.files.places.place import Place
 from mqindex.report import Report
 from mqindex.wording.reports import counts, settings
 
+REMOVED_WHEN = "the backup may be removed once the broker has started and served from what is there now"
 _ACTIONS = 20
 
 

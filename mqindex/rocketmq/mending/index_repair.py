@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mqindex._words import plural
 from mqindex.engines import Engine
@@ -21,16 +21,18 @@ from mqindex.rocketmq.pipeline.stages import Built, Part
 from mqindex.rocketmq.sidecar.names import DIRECTORY, FILTER, fence_path
 
 
-def planned_actions(diagnosis: Diagnosis) -> list[str]:
-    """What `repair` would do, one sentence each."""
+def planned_actions(diagnosis: Diagnosis, names: Iterable[str] = ()) -> list[str]:
+    """What `repair` would do, one sentence each. `names`: of the files that it writes, once they have some."""
+    written = iter(names)
     actions = [f"move {base_name(path)} to the backup" for path in diagnosis.bad]
     for filled, planned in zip(diagnosis.gaps, _planned(diagnosis, ""), strict=True):
         for part in planned:
-            entries = sum(piece.count for piece in part.slices)
+            entries, name = sum(piece.count for piece in part.slices), next(written, None)
             if part.base is not None:
                 actions.append(f"continue {base_name(part.base)} with {plural(entries, 'entry')}")
             else:
-                actions.append(f"write a new index file with {plural(entries, 'entry')} {_place(filled)}")
+                called = "named by the time of its first message" if name is None else f"named {name}"
+                actions.append(f"write a new index file with {plural(entries, 'entry')} {_place(filled)}, {called}")
     end = max([one.end_timestamp for one in diagnosis.good], default=0)
     if _needs_checkpoint(diagnosis, end) or (diagnosis.survey.unclean and any(_planned(diagnosis, ""))):
         actions.append("move checkpoint.indexMsgTimestamp up, because `abort` exists")
@@ -92,7 +94,7 @@ def mend_index(engine: Engine, diagnosis: Diagnosis, scratch: str, report: Repai
         fresh = run_one(engine, _write_checkpoint, (scratch, checkpoint), "write the checkpoint")
         root = diagnosis.survey.options.root
         changes.append(Change("checkpoint", fresh, None if disk.is_file(join(root, "checkpoint")) else root))
-    report.actions += planned_actions(diagnosis)
+    report.actions += planned_actions(diagnosis, [name for _, name in placed])
     report.entries = sum(filled.entries for filled in diagnosis.gaps)
     report.fsync_seconds += sum(file.fsync_seconds for file, _ in placed)
     return changes
