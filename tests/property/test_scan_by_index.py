@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pytest
 from mqindex import rocketmq
 from mqindex.engines import LocalEngine
 from mqindex.rocketmq.scanning import indexed_keys
+from mqindex.rocketmq.scanning.scan import Scan
 from mqindex.zones.cache import FileIdentity, ZoneCache, identity_of
 from mqindex.zones.index_cover import IndexCover, keep_cover, known_cover
 from tests.property.test_datasets_zones import Lost, below
 from tests.support.golden import STORE_CASES, case
 from tests.support.growing_store import OPTIONS, GrowingStore
+from tests.support.log_writer import LogMessage, LogWriter
 from tests.support.nightly import NIGHTLY
 from tests.support.small_zones import small_zones
 
@@ -75,6 +78,16 @@ def verified(store: Path, cache: Path, **given: Any) -> None:
     rocketmq.verify(store, deep=True, cache=cache, engine=LocalEngine(2), **given)
 
 
+def built_into(store: Path, scratch: Path) -> None:
+    """Index and queues of a store's log, in place of those that it has."""
+    for part in ("index", "consumequeue"):
+        shutil.rmtree(store / part, ignore_errors=True)
+    rocketmq.rebuild(store, scratch / "built", engine=LocalEngine(1), cache=False, **OPTIONS)
+    for part in (scratch / "built").iterdir():
+        part.rename(store / part.name)
+    (scratch / "built").rmdir()
+
+
 def covers(cache: Path) -> list[Path]:
     return sorted(cache.glob("*.index"))
 
@@ -111,12 +124,7 @@ def test_what_comes_later_is_found(tmp_path: Path, rng: random.Random) -> None:
     store, cache = GrowingStore(tmp_path / "store"), tmp_path / "zones"
     for _ in range(4):
         store.write(60)
-        for part in ("index", "consumequeue"):
-            shutil.rmtree(store.root / part, ignore_errors=True)
-        rocketmq.rebuild(store.root, tmp_path / "built", engine=LocalEngine(1), cache=False, **OPTIONS)
-        for part in (tmp_path / "built").iterdir():
-            part.rename(store.root / part.name)
-        (tmp_path / "built").rmdir()
+        built_into(store.root, tmp_path)
         verified(store.root, cache, **OPTIONS)
         store.write(rng.randint(0, 20))
         asked = Asked(store.root, rng)
@@ -160,15 +168,37 @@ def test_a_place_without_a_frame_is_read_with_the_log(
     assert asked.answer(cache, question)[0] == asked.answer(False, question)[0]
 
 
+def test_the_first_of_many_matches_come_before_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that all messages have leads to as many as a log holds; places without a frame are among them later."""
+    monkeypatch.setattr(sys.modules[Scan.__module__], "_AT_ONCE", 4)
+    store, cache = tmp_path / "store", tmp_path / "zones"
+    writer = LogWriter(store / "commitlog", mapped_file_size=16384)
+    places = writer.write(*(LogMessage("T", keys="same", body=bytes([n])) for n in range(50)))
+    built_into(store, tmp_path)
+    verified(store, cache, **OPTIONS)
+    (log,) = map(str, (store / "commitlog").iterdir())
+    before, question = identity_of(log), {"topic": "T", "keys": "same", "columns": ["phy_offset"]}
+    with rocketmq.scan(store, cache=cache, **question) as found:
+        first = next(found)["phy_offset"].tolist()
+        assert first == places[: len(first)]
+        assert len(first) < 50
+        assert found.bytes_read == places[len(first)]
+        assert [*first, *(at for batch in found for at in batch["phy_offset"].tolist())] == places
+    writer.overwrite(places[30] + 4, bytes(4))
+    monkeypatch.setattr(indexed_keys, "identity_of", lambda path: before if path == log else identity_of(path))
+    with rocketmq.scan(store, cache=cache, **question) as found:
+        assert [at for batch in found for at in batch["phy_offset"].tolist()] == places[:30]
+
+
 def test_what_is_written_into_the_same_version_is_found(
     tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mapped file that a broker fills may keep its times for a while."""
     store, cache = GrowingStore(tmp_path / "store"), tmp_path / "zones"
     store.write(3)
-    rocketmq.rebuild(store.root, tmp_path / "built", engine=LocalEngine(1), cache=False, **OPTIONS)
-    for part in (tmp_path / "built").iterdir():
-        part.rename(store.root / part.name)
+    built_into(store.root, tmp_path)
     verified(store.root, cache, **OPTIONS)
     (log,) = map(str, (store.root / "commitlog").iterdir())
     before = identity_of(log)

@@ -72,9 +72,7 @@ class Matches:
                 yield batch if chosen is None else batch.take(chosen)
 
     def at(self, file: LogFile, mapped: MappedFile, phys: npt.NDArray[np.int64]) -> Iterator[Columns] | None:
-        """Those at some places of a file; None: at one of them is no good frame."""
-        if not len(phys):
-            return iter(())
+        """Those at some places of a file, one or more; None: at one of them is no good frame."""
         self._looking()
         first = phys - file.start
         frames, whole = scan_at(mapped.windows(first, first + MARGIN), file.start, phys, check_crc=True)
@@ -85,11 +83,11 @@ class Matches:
     ) -> Iterator[Columns]:
         names = tuple(dict.fromkeys((*self._wanted.columns, *self._taken)))
         window = mapped.windows(phys - file.start, phys - file.start + sizes)
+        self._read(int(sizes.sum(dtype=np.int64)))
         for batch in self._decoded(file, window, phys, sizes, names):
             self._looking()
             chosen = self._wanted.matching(batch)
             yield batch if chosen is None else batch.take(chosen)
-        self._read(int(sizes.sum(dtype=np.int64)))
 
     def _decoded(
         self,

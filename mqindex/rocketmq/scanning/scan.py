@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from typing import Unpack
+from collections.abc import Generator, Iterable, Iterator
+from typing import Final, Unpack
 
 from mqindex._native.numbers import whole_number
 from mqindex._options import with_options_of
@@ -32,6 +32,8 @@ from mqindex.rocketmq.scanning.message_filter import MessageFilter
 from mqindex.rocketmq.serving.opening import open_log, require_a_part
 from mqindex.rocketmq.tally.log_zones import LogZones
 from mqindex.zones.cache import Cache, ZoneCache
+
+_AT_ONCE: Final = 8192  # places from the index: a key may be that of every message
 
 
 @with_options_of(store_options)
@@ -204,15 +206,24 @@ class Scan(Closable):
         with file.open() as mapped:
             if self._log_end is not None:
                 self._end_at(*self._log_end.of(file, mapped, self._cache))
-            start, indexed = self._start, self._indexed.of(file)
-            if indexed is not None:
-                end, places = indexed
-                places = places[(places >= self._start) & (places < self._stop)]
-                if (found := self._matches.at(file, mapped, places)) is not None:
-                    yield from map(self._finished, found)
-                    start = max(start, end)
+            start = yield from self._by_index(file, mapped)
             if start < min(self._stop, file.stop):
                 yield from map(self._finished, self._walked(file, mapped, start, last=last))
+
+    def _by_index(self, file: LogFile, mapped: MappedFile) -> Generator[Columns, None, int]:
+        """What matches of a file, as far as the index is known to lead to it; returns where that ends."""
+        start, indexed = self._start, self._indexed.of(file)
+        if indexed is None:
+            return start
+        end, places = indexed
+        places = places[(places >= start) & (places < self._stop)]
+        for first in range(0, len(places), _AT_ONCE):
+            some = places[first : first + _AT_ONCE]
+            if (found := self._matches.at(file, mapped, some)) is None:
+                return start
+            yield from map(self._finished, found)
+            start = int(some[-1]) + 1
+        return max(start, end)
 
     def _walked(self, file: LogFile, mapped: MappedFile, start: int, *, last: bool) -> Iterator[Columns]:
         """What matches of a file from `start` on, by the heads of its messages."""
