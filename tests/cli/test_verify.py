@@ -37,6 +37,22 @@ def test_lost_entries_are_findings(shell: Shell, lost: Store) -> None:
     assert lost.contents() == before
 
 
+def test_missing_entries_of_a_damaged_file_are_said_to_be_its_own(shell: Shell, basic: Store) -> None:
+    """They were two errors, as if both the file were damaged and other entries were missing."""
+    first, second, *_ = sorted(basic.index_files)
+    size = first.stat().st_size
+    alone = f"; {second.name}, with a finding of its own, should have them"
+    both = f"; {first.name} and 1 other file, with findings of their own, should have them"
+    for damaged, said in ((second, alone), (first, both)):
+        damaged.write_bytes(b"x" * size)
+        done = shell("verify", basic.root)
+        (missing,) = [one for one in done.lines if "got none " in one]
+        assert missing.endswith(said)
+    for damaged in (first, second):
+        damaged.unlink()
+    assert "should have them" not in shell("verify", basic.root).out
+
+
 def test_json_is_one_object_with_every_finding(shell: Shell, lost: Store) -> None:
     done = shell("verify", lost.root, "--json")
     assert done.status == 1

@@ -90,14 +90,15 @@ def conclude(
     filled = coverage.measure(engine, stretches, spans, split_size, tags=ended.tags, out=out)
     checkpoint = engine.map(_read_checkpoint, [join(ended.options.root, "checkpoint")], name="read the checkpoint")[0]
     findings = findings + [finding for one in checked for finding in one.findings] + misplaced
-    findings += [finding for one in filled for finding in one.extracted.findings() + _missing(ended, one)]
+    bad = tuple(one.path for one in checked if one.path not in good_paths)
+    findings += [finding for one in filled for finding in one.extracted.findings() + _missing(ended, one, bad)]
     findings += [] if switch is None else [index_switched_off(ended.options)]
     started = engine.map(partial(check_start, reads=reads), [ended], name="look at the start")[0]
     findings += started.findings
     return Diagnosis(
         survey=ended,
         good=tuple(good),
-        bad=tuple(one.path for one in checked if one.path not in good_paths) + ended.index_directories,
+        bad=bad + ended.index_directories,
         gaps=tuple(filled),
         messages=sum(one.extracted.messages for one in filled),
         findings=tuple(dict.fromkeys([*ended.findings, *findings])),
@@ -241,15 +242,25 @@ def _repeated(good: Sequence[Checked]) -> list[Finding]:
     ]
 
 
-def _missing(found: Survey, filled: Filled) -> list[Finding]:
+def _missing(found: Survey, filled: Filled, bad: Sequence[str]) -> list[Finding]:
     gap = filled.gap
     if not filled.entries:
         return []
     expected = f"{plural(filled.entries, 'entry')} from phy offset {gap.stretch.start} on"
-    got = "none " + _between(gap.after, gap.before)
+    got = "none " + _between(gap.after, gap.before) + _not_counted(gap, [base_name(path) for path in bad])
     no_files = not found.index_files and found.options.broker_conf is None  # so it may be the broker's will
     kind = catalogue.MISSING_WITHOUT_FILES if no_files else catalogue.MISSING_ENTRIES
     return [kind.finding(found.options.index, expected=expected, got=got)]
+
+
+def _not_counted(gap: Gap, bad: Sequence[str]) -> str:
+    """The files of these names that lie in the gap: they have findings of their own, of the same entries."""
+    low = base_name(gap.after.path) if gap.after is not None else ""
+    inside = [name for name in bad if low < name and (gap.before is None or name < base_name(gap.before.path))]
+    if not inside:
+        return ""
+    more = f" and {plural(len(inside) - 1, 'other file')}" if len(inside) > 1 else ""
+    return f"; {inside[0]}{more}, with {'findings of their' if more else 'a finding of its'} own, should have them"
 
 
 def _between(after: Checked | None, before: Checked | None) -> str:
