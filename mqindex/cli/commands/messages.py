@@ -100,9 +100,10 @@ def command(
     that they lack. The first search for a time or a topic reads the log once, and keeps which times and topics are
     where; later ones read what can match.
 
-    Bodies are decompressed. A table has the main columns, times in UTC and the beginning of bodies. csv and ndjson have
-    times in ms since the epoch; bytes that are no UTF-8 are in a field with _base64 after its name, the field itself is
-    null then. In csv nothing is null and "" an empty text; DuckDB reads them so with allow_quoted_nulls=false.
+    Bodies are decompressed. A table has the main columns, times in UTC and the beginning of bodies; a byte that is no
+    UTF-8 is \\xff there, the text \\\\xff; null is nothing, an empty text "". csv and ndjson have times in ms since the
+    epoch; bytes that are no UTF-8 are in a field with _base64 after its name, the field itself is null then. In csv
+    nothing is null and "" an empty text; DuckDB reads them so with allow_quoted_nulls=false.
     Exit code 1: there is no such message, or the log is damaged in places, which stderr names; the rest was printed.
     """
     kind = require_home(path, kind, *SCANNED, options=options)

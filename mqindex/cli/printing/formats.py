@@ -1,7 +1,8 @@
 """The formats of tables of any length: each writes batches of columns to stdout as they come, and keeps none of them.
 
 Bytes are text where they are UTF-8; where they are not, they are in a field or column of their own, with `_base64`
-after its name. So different values are written differently, and nothing (null) is no empty text.
+after its name. So different values are written differently, and nothing (null) is no empty text. In a table for people
+bytes that are no UTF-8 are escaped.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import base64
 import io
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
@@ -27,6 +29,7 @@ _WIDEST_TEXT = 40
 _WIDEST_VALUE = 60  # of bytes and maps in a table for people
 _OFFSET = 13
 _OWN = "_base64"
+_ESCAPED: Final = re.compile(r"\\(?:[nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _MS_OF: Final = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}  # times, divided by
 
 
@@ -147,7 +150,9 @@ def first_rows(batches: Iterator[Columns], limit: int | None) -> Generator[Colum
 
 
 def _table(batches: Iterator[Columns], command: str) -> None:
-    """Aligned columns, times as people write them. Widths come from the first rows; a longer text is not cut."""
+    """Aligned columns, times as people write them. Widths come from the first rows; a longer text is not cut. A cell of
+    nothing is empty, an empty text is `""`.
+    """
     widths: list[int] = []
     names: list[str] = []
     for batch in batches:
@@ -169,13 +174,31 @@ def _table(batches: Iterator[Columns], command: str) -> None:
 
 def _shown(column: Any) -> list[Any]:
     values = _values(column)
-    if _is_bytes(column):
-        return [None if value is None else _beginning(value.decode(errors="backslashreplace")) for value in values]
-    return [_plain(value) for value in values] if _is_nested(column) else values
+    return [_plain(value) for value in values] if _is_nested(column) and not _is_bytes(column) else values
 
 
-def _beginning(text: str) -> str:
-    return text if len(text) <= _WIDEST_VALUE else text[: _WIDEST_VALUE - 1] + "…"
+def _unlike(text: str) -> str:
+    """A text in one line, another one for each text. In one that is escaped, or looks so, each backslash is doubled."""
+    ends = {at for at in (0, -1) if text == '""' or text[at] == " "} if text else set()
+    if text.isprintable() and not ends and not _ESCAPED.search(text):
+        return text or '""'
+    shown = ["\\\\" if one == "\\" else one if one.isprintable() else _escaped(one) for one in text]
+    for at in ends:
+        shown[at] = f"\\x{ord(text[at]):02x}"
+    return "".join(shown)
+
+
+def _escaped(one: str) -> str:
+    at = ord(one)
+    if 0xDC80 <= at <= 0xDCFF:  # a byte that is no UTF-8
+        return f"\\x{at - 0xDC00:02x}"
+    return f"\\u{at:04x}" if 0x80 <= at <= 0xFF else one.encode("unicode_escape").decode()
+
+
+def _beginning(value: bytes) -> str:
+    text = value[: 4 * _WIDEST_VALUE + 4].decode(errors="surrogateescape")  # a character has four bytes at most
+    shown = _unlike(text[: _WIDEST_VALUE + 1])
+    return shown if len(shown) <= _WIDEST_VALUE else shown[: _WIDEST_VALUE - 1] + "…"
 
 
 def _width(name: str, column: Any, cells: list[str], is_time: bool) -> int:
@@ -194,10 +217,13 @@ def _aligned(rows: Any, widths: Sequence[int]) -> None:
 
 
 def _cell(value: Any, is_time: bool) -> str:
-    value = _flat(value)
     if value is None or (is_time and value == -1):
         return ""
-    return iso(value) if is_time and isinstance(value, int) else printable(value)
+    if isinstance(value, bytes):
+        return _beginning(value)
+    if isinstance(value, str):
+        return _unlike(value)
+    return iso(value) if is_time and isinstance(value, int) else printable(_flat(value))
 
 
 def _is_time(name: str, column: Any) -> bool:
