@@ -31,6 +31,7 @@ from mqindex.rocketmq import kinds, layout
 from mqindex.rocketmq.directories import store as stores
 from mqindex.rocketmq.directories.wrong_place import refuse_other_place
 from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.index.geometry_fit import Geometry
 from mqindex.rocketmq.optimized_file import FileTask, KnownFiles, MadeFile, optimize_file
 from mqindex.rocketmq.sidecar.layout import FILTER_MOST_FILES
 from mqindex.rocketmq.sidecar.names import DIRECTORY, FENCE, FILTER, fence_path, filter_path
@@ -153,7 +154,7 @@ class _Plan:
     """
 
     paths: tuple[str, ...]
-    own: geometry.Geometry
+    own: Geometry
     geometry: Value
     size: int
     home: str
@@ -239,7 +240,7 @@ def _files_of(index: str) -> tuple[str, list[str]]:
     return directory, paths
 
 
-def _geometries(order: _Order, paths: Sequence[str]) -> tuple[geometry.Geometry, Value]:
+def _geometries(order: _Order, paths: Sequence[str]) -> tuple[Geometry, Value]:
     """The geometries of the files as they are, and as they will be."""
     given = order.hash_slot_num, order.index_num
     try:
@@ -255,7 +256,7 @@ def _geometries(order: _Order, paths: Sequence[str]) -> tuple[geometry.Geometry,
     return own, Value(chosen, "that of the files" if chosen == own else "given")
 
 
-def _require_in_place(order: _Order, own: geometry.Geometry, new: geometry.Geometry) -> None:
+def _require_in_place(order: _Order, own: Geometry, new: Geometry) -> None:
     if not order.overwrite:
         raise OutputExistsError(
             "the index files are there",

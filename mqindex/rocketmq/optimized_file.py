@@ -18,6 +18,7 @@ from mqindex.rocketmq import catalogue, layout
 from mqindex.rocketmq.checks.check import structural_finding
 from mqindex.rocketmq.index import geometry
 from mqindex.rocketmq.index.compare import next_entry
+from mqindex.rocketmq.index.geometry_fit import Geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.sidecar.reading import find_sidecars, read_fence_header
 from mqindex.rocketmq.sidecar.writing import write_sidecars
@@ -41,8 +42,8 @@ class FileTask:
     """One file. `skip`: it stays if it is optimized already."""
 
     path: str
-    own: geometry.Geometry
-    geometry: geometry.Geometry
+    own: Geometry
+    geometry: Geometry
     scratch: str
     skip: bool
     there: KnownFiles

@@ -20,6 +20,7 @@ ELSEWHERE_IS_NONE = {
     "mqindex.rocketmq.index.names": "of a time",
     "mqindex.rocketmq.log.writing": "nothing elsewhere is appended to",
     "mqindex.rocketmq.repair": "nothing elsewhere is repaired",
+    "mqindex.rocketmq.scanning.indexed_keys": "without the index the log is read, and answers the same",
     "mqindex.rocketmq.sidecar": "without a sidecar a look-up reads more, and answers the same",
     "mqindex.several": "an empty directory that is left",
     "mqindex.spark.noise": "of standard error",

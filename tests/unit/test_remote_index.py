@@ -205,7 +205,7 @@ def test_opening_takes_one_round_of_lists_and_one_of_ranges(
     url = url_of(tmp_path / "o" / "index")
     given = {"hash_slot_num": pair[0], "index_num": pair[1]} if told == "given" else {}
     if told == "default":
-        monkeypatch.setattr(elsewhere, "_DEFAULT", pair)
+        monkeypatch.setattr(elsewhere, "DEFAULT", pair)
     if told == "a list":
         said = {"schema": "mqindex.result/1", "files": [], "hash_slot_num": pair[0], "index_num": pair[1]}
         memory.put(f"{url.removesuffix('index')}mqindex.json", json.dumps(said).encode())

@@ -23,7 +23,8 @@ from mqindex.files.places.place import Place
 from mqindex.files.places.storage import Stat
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
-from mqindex.rocketmq.index.geometry import Geometry
+from mqindex.rocketmq.index.geometry_elsewhere import of_result, pages_look_like, shown_by_pages
+from mqindex.rocketmq.index.geometry_fit import DEFAULT, Geometry
 from mqindex.rocketmq.index.select_parts import select_in_parts
 from mqindex.rocketmq.kinds import number_of, offset_of
 from mqindex.rocketmq.layout import INDEX_HEADER_SIZE, INDEX_SLOT_SIZE, IndexHeader
@@ -35,7 +36,6 @@ from mqindex.rocketmq.sidecar.remote import (
     remote_filter,
 )
 
-_DEFAULT: Final = (layout.HASH_SLOT_NUM, layout.INDEX_NUM)
 _AT_ONCE: Final = 64  # requests for what is read of files before they are asked
 _SHOWN = 10  # names of what is not an index file
 _MOST_BEFORE = 255  # pages: of a slot with many entries, those before the one that was needed last
@@ -131,7 +131,7 @@ def find_file(place: Place, hash_slot_num: int | None, index_num: int | None) ->
     jobs: list[Callable[[], Any]] = [partial(_opened, place), partial(read_fence, place, None)]
     file, fence = of_each(_run, jobs, len(jobs))
     sidecars = find_remote_sidecars(file, fence, None)
-    said = geometry.of_result(place)
+    said = of_result(place)
     return Elsewhere(file, _geometry([file], [sidecars], hash_slot_num, index_num, said), sidecars)
 
 
@@ -145,10 +145,10 @@ def find_files(
 
     tell : called with the URL and the error of each file that is left out; None: the error is raised
     """
-    given = hash_slot_num or _DEFAULT[0], index_num or _DEFAULT[1]
+    given = hash_slot_num or DEFAULT[0], index_num or DEFAULT[1]
     skipped: list[str] = []
     jobs: list[Callable[[], Any]] = [
-        partial(geometry.of_result, directory),
+        partial(of_result, directory),
         partial(_read_files, directory, given, skipped.append, tell),
     ]
     said, read = of_each(_outcome, jobs, len(jobs))
@@ -251,9 +251,9 @@ def _geometry(
     if pair is None:
         pair = _known_to(sidecars)
     if pair is None:
-        pair = next(filter(None, map(geometry.shown_by_pages, files)), None)
-    if pair is None and files[0].size == layout.index_file_size(*_DEFAULT):
-        pair = _DEFAULT
+        pair = next(filter(None, map(shown_by_pages, files)), None)
+    if pair is None and files[0].size == layout.index_file_size(*DEFAULT):
+        pair = DEFAULT
     if pair is None:
         raise GeometryError(
             "some pages of an index file elsewhere do not show its geometry, and all of it is not read for that",
@@ -269,7 +269,7 @@ def _geometry(
                 hint="leave the geometry out: the fence beside the file knows it",
             )  # fmt: skip
     if pair != said and not any(
-        one is not None or geometry.pages_look_like(file, pair) for file, one in zip(files, sidecars, strict=True)
+        one is not None or pages_look_like(file, pair) for file, one in zip(files, sidecars, strict=True)
     ):
         raise GeometryError(
             "the newest entries of the index files are of another geometry", path=files[0].path, got=pair,
@@ -284,8 +284,8 @@ def _known_to(sidecars: list[RemoteSidecars | None]) -> Geometry | None:
     The default one, which the length of the files says too, is not doubted.
     """
     there = [one for one in sidecars if one is not None]
-    if {one.geometry for one in there} == {_DEFAULT}:
-        return _DEFAULT
+    if {one.geometry for one in there} == {DEFAULT}:
+        return DEFAULT
     bound = of_each(RemoteSidecars.is_bound, there, _AT_ONCE)
     known = {one.geometry for one, is_of_file in zip(there, bound, strict=True) if is_of_file}
     return known.pop() if len(known) == 1 else None

@@ -11,7 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,16 @@ from mqindex.files.places.place import Place, require_answer, without_unread
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.regular import reading
 from mqindex.rocketmq import layout
+from mqindex.rocketmq.index.geometry_fit import (
+    DEFAULT,
+    DEFAULT_SIZE,
+    NEWEST,
+    SMALLEST,
+    Geometry,
+    content_fits,
+    entries_of,
+    of_length,
+)
 from mqindex.rocketmq.layout import (
     HASH_SLOT_NUM,
     INDEX_ENTRY_FIELDS,
@@ -34,24 +44,13 @@ from mqindex.rocketmq.layout import (
     IndexHeader,
 )
 
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-    from mqindex.files.places.paged_file import PagedFile
-
-Geometry = tuple[int, int]
 Array = npt.NDArray[Any]
 
-_DEFAULT: Geometry = (HASH_SLOT_NUM, INDEX_NUM)
-_DEFAULT_SIZE = layout.index_file_size(*_DEFAULT)
-_SMALLEST = layout.index_file_size(1, 1)
 _ENTRY = INDEX_ENTRY_SIZE // INDEX_SLOT_SIZE  # in words, of a slot each
 _KEY_HASH, _PHY_OFFSET, _PREV_INDEX = (
     INDEX_ENTRY_FIELDS[name] // INDEX_SLOT_SIZE for name in ("key_hash", "phy_offset", "prev_index")
 )
 _BLOCK = _ENTRY << 20  # words of slots tried in one go
-NEWEST = 16  # entries checked in a quick look at a file of the default length
-_PROBES: Final = 256  # pages
 _LOOKS: Final = 3  # at files that fit none, while a broker writes
 _PAUSE: Final = 0.01  # seconds
 _HINT = (
@@ -76,30 +75,27 @@ def infer(paths: Sequence[str | os.PathLike[str]], *, thorough: bool = False) ->
     names = [os.fspath(path) for path in paths]
     if not names:
         raise GeometryError("there is no index file to infer the geometry from", hint=_HINT)
-    if (said := of_result(names[0])) and all(size_of(name) == layout.index_file_size(*said) for name in names):
+    if (said := _of_result(names[0])) and all(size_of(name) == layout.index_file_size(*said) for name in names):
         return said
     unread: list[OSError] = []
     votes = _votes(names, thorough, unread)
     if not votes:
         return _default_or_refuse(names, unread)
     agreed = set.intersection(*votes)
-    if _DEFAULT in agreed:
-        return _DEFAULT
+    if DEFAULT in agreed:
+        return DEFAULT
     if len(agreed) == 1:
         return agreed.pop()
     what = "more than one geometry fits the index files" if agreed else "the index files agree on no geometry"
     raise GeometryError(what, path=names[0], got=_listed(agreed or set.union(*votes)), hint=_HINT)
 
 
-def of_result(path: str) -> Geometry | None:
-    """What the list says of a result elsewhere with this file or directory; None: there is no such list."""
+def _of_result(path: str) -> Geometry | None:
     if not isinstance(path, Place):
         return None
-    from mqindex.rocketmq.kinds import require_finished  # here: files of this machine need none of it
+    from mqindex.rocketmq.index.geometry_elsewhere import of_result  # here: see `candidates`
 
-    said = require_finished(path)
-    slots, entries = said.get("hash_slot_num"), said.get("index_num")
-    return (slots, entries) if isinstance(slots, int) and isinstance(entries, int) else None
+    return of_result(path)
 
 
 def file_size(path: str) -> int:
@@ -178,103 +174,30 @@ def require_size(path: str, size: int, given: Geometry) -> Geometry:
 def candidates(path: str, *, thorough: bool = True) -> list[Geometry]:
     """Every geometry that fits the content of one file; empty where it holds no entry or fits none."""
     if isinstance(path, Place):
-        return _shown_elsewhere(path)
+        from mqindex.rocketmq.index.geometry_elsewhere import shown_by  # here: files of this machine need none of it
+
+        return shown_by(path)
     with MappedFile.open(path) as file:
-        if not _SMALLEST <= file.size <= layout.MAX_INDEX_FILE_SIZE or file.size % 4:
+        if not SMALLEST <= file.size <= layout.MAX_INDEX_FILE_SIZE or file.size % 4:
             return []
         header = IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE))
         count = header.index_count
         if not 2 <= count <= (file.size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
             return []
-        if file.size == _DEFAULT_SIZE:
+        if file.size == DEFAULT_SIZE:
             if not thorough:
                 file.advise_random()  # the quick look needs some forty pages of a file that may be cold
-            if _fits(file.map, _DEFAULT, None if thorough else NEWEST):
-                return [_DEFAULT]
+            if content_fits(file.map, DEFAULT, None if thorough else NEWEST):
+                return [DEFAULT]
         file.populate()
         words = np.frombuffer(memoryview(file.map), np.uint8)[INDEX_HEADER_SIZE:].view(">i4")
-        as_written = [pair for pair in _pairs(_plausible(words, header), file.size) if _fits(file.map, pair, None)]
+        as_written = [
+            pair for pair in of_length(_plausible(words, header), file.size) if content_fits(file.map, pair, None)
+        ]
         if as_written:
             return as_written
-        moved = _pairs(_plausible(words, header, moved=True), file.size)
-        return [pair for pair in moved if _fits(file.map, pair, None) and _has_ends(words, pair[0], header)]
-
-
-def _shown_elsewhere(path: Place) -> list[Geometry]:
-    from mqindex.files.places.paged_file import PagedFile  # here: files of this machine need none of it
-
-    with PagedFile(path) as file:
-        shown = shown_by_pages(file)
-    return [] if shown is None else [shown]
-
-
-def shown_by_pages(file: PagedFile) -> Geometry | None:
-    """The geometry that some pages of a file elsewhere show; None: they show none, or it has no entry.
-
-    It is the default one, or follows from where the entries end, as their number is known.
-    """
-    size = file.size
-    if not _SMALLEST <= size <= layout.MAX_INDEX_FILE_SIZE or size % INDEX_SLOT_SIZE:
-        return None
-    count = IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count
-    if not 2 <= count <= (size - INDEX_HEADER_SIZE) // INDEX_ENTRY_SIZE:
-        return None
-    if size == _DEFAULT_SIZE and pages_look_like(file, _DEFAULT):
-        return _DEFAULT
-    used = _used(file, INDEX_ENTRY_SIZE * count)
-    end = size - (size - used) // INDEX_ENTRY_SIZE * INDEX_ENTRY_SIZE
-    slots = (end - INDEX_HEADER_SIZE - INDEX_ENTRY_SIZE * count) // INDEX_SLOT_SIZE
-    return next((pair for pair in _pairs([slots], size) if slots >= 1 and pages_look_like(file, pair)), None)
-
-
-def _used(file: PagedFile, entries: int) -> int:
-    """Where the last `entries` bytes that are not zeros end; 0: not found, as they are few of many.
-
-    Pages are asked for that are nearer to each other than these bytes are long, from the file's end on.
-    """
-    from mqindex.files.places.page_cache import PAGE
-
-    def page(number: int) -> bytes:
-        return file.read(number * PAGE, min((number + 1) * PAGE, file.size))
-
-    step, last = max(entries // PAGE - 1, 1), (file.size - 1) // PAGE
-    probes = np.arange(last, -1, -step)[:_PROBES]
-    file.need(probes)
-    first = next((number for number in probes.tolist() if any(page(number))), None)
-    if first is None:
-        return 0
-    last = min(first + step - 1, last)
-    while first < last:
-        middle = (first + last + 1) // 2
-        first, last = (middle, last) if any(page(middle)) else (first, middle - 1)
-    return int(first) * PAGE + len(page(first).rstrip(b"\0"))
-
-
-def pages_look_like(file: PagedFile, pair: Geometry) -> bool:
-    """Whether the newest entries are of this geometry, or there are none; what that takes is read."""
-    from mqindex.files.places.page_cache import PAGE
-
-    slots, capacity = pair
-    file.need([0])
-    count = min(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count, capacity)
-    if count <= 1:
-        return True
-    zeroth = INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * slots
-    first = max(count - NEWEST, 1)
-    newest = file.read(zeroth + INDEX_ENTRY_SIZE * first, zeroth + INDEX_ENTRY_SIZE * count)
-    hashes = np.frombuffer(newest, ">i4")[::_ENTRY].astype(np.int64)
-    if hashes.min() < 0:
-        return False
-    at = INDEX_HEADER_SIZE + INDEX_SLOT_SIZE * (hashes % slots)
-    file.need(at // PAGE)
-    heads = np.frombuffer(b"".join(file.read(one, one + INDEX_SLOT_SIZE) for one in at.tolist()), ">i4").astype(
-        np.int64
-    )
-    entries = zeroth + INDEX_ENTRY_SIZE * heads[(heads >= 0) & (heads < capacity)]
-    used = np.r_[0, zeroth + INDEX_ENTRY_SIZE * first, at, entries, entries + INDEX_ENTRY_SIZE - 1] // PAGE
-    file.need(used)
-    file.require_same()
-    return _fits(file.lent(used), pair, NEWEST)
+        moved = of_length(_plausible(words, header, moved=True), file.size)
+        return [pair for pair in moved if content_fits(file.map, pair, None) and _has_ends(words, pair[0], header)]
 
 
 def is_index_file(path: str) -> bool:
@@ -294,10 +217,9 @@ def fits(path: str, geometry: Geometry) -> bool:
         if size_of(path) != layout.index_file_size(*geometry):
             return False
         if isinstance(path, Place):
-            from mqindex.files.places.paged_file import PagedFile  # here: files of this machine need none of it
+            from mqindex.rocketmq.index.geometry_elsewhere import has_entries_of  # here: see `candidates`
 
-            with PagedFile(path) as there:
-                return _entries(there) > 0 and pages_look_like(there, geometry)
+            return has_entries_of(path, geometry)
         with MappedFile.open(path) as file:
             file.advise_random()
             return looks_like(file, geometry)
@@ -310,21 +232,7 @@ def fits(path: str, geometry: Geometry) -> bool:
 
 def looks_like(file: MappedFile, geometry: Geometry) -> bool:
     """Whether a file of the right length has entries, the newest of this geometry; a few pages are read."""
-    return _entries(file) > 0 and _fits(file.map, geometry, NEWEST)
-
-
-def _entries(file: MappedFile) -> int:
-    return max(IndexHeader.from_bytes(file.read(0, INDEX_HEADER_SIZE)).index_count - 1, 0)
-
-
-def _fits(data: Buffer, geometry: Geometry, newest: int | None) -> bool:
-    from mqindex._native.index_file import IndexCore
-
-    core = IndexCore(data, *geometry, False)
-    try:
-        return bool(core.fits(newest))
-    finally:
-        core.close()
+    return entries_of(file) > 0 and content_fits(file.map, geometry, NEWEST)
 
 
 def _plausible(words: Array, header: IndexHeader, *, moved: bool = False) -> list[int]:
@@ -369,10 +277,6 @@ def _phy_offset(words: Array, entry: Array) -> Array:
     return offset
 
 
-def _pairs(slots: Iterable[int], size: int) -> list[Geometry]:
-    return [(int(s), (size - INDEX_HEADER_SIZE - INDEX_SLOT_SIZE * int(s)) // INDEX_ENTRY_SIZE) for s in slots]
-
-
 def _votes(names: list[str], thorough: bool, unread: list[OSError]) -> list[set[Geometry]]:
     """Of the files that fit some; looked at again where a broker wrote: one that it makes has no entry for a moment."""
     for _ in range(_LOOKS):
@@ -410,19 +314,19 @@ def _vote(path: str, thorough: bool, unread: list[OSError]) -> set[Geometry]:
 def _of_one_size(names: list[str]) -> list[str]:
     # The files of a directory have one length. A torn one must not vote: the most frequent length does, all in a tie.
     sizes = {name: size_of(name) for name in names if disk.is_file(name)}
-    sizes = {name: size for name, size in sizes.items() if size >= _SMALLEST} or sizes
+    sizes = {name: size for name, size in sizes.items() if size >= SMALLEST} or sizes
     ranked = Counter(sizes.values()).most_common(2)
     if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
-        if _DEFAULT_SIZE not in (ranked[0][0], ranked[1][0]):
+        if DEFAULT_SIZE not in (ranked[0][0], ranked[1][0]):
             return list(sizes)
-        return [name for name in sizes if sizes[name] == _DEFAULT_SIZE]
+        return [name for name in sizes if sizes[name] == DEFAULT_SIZE]
     return [name for name in sizes if sizes[name] == ranked[0][0]] if ranked else []
 
 
 def _default_or_refuse(names: list[str], unread: list[OSError]) -> Geometry:
     sizes = {name: file_size(name) for name in names}
-    if _DEFAULT_SIZE in sizes.values():
-        return _DEFAULT
+    if DEFAULT_SIZE in sizes.values():
+        return DEFAULT
     if unread:
         raise unread[0]
     if len(names) == 1:

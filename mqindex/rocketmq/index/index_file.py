@@ -30,6 +30,7 @@ from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.files.reading.opening import map_file
 from mqindex.rocketmq import layout
 from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.index.geometry_fit import Geometry
 from mqindex.rocketmq.index.index_space import IndexSpace
 from mqindex.rocketmq.layout import HASH_SLOT_NUM, INDEX_ENTRY_FIELDS, INDEX_NUM, MAX_TIMESTAMP, IndexHeader, Order
 from mqindex.rocketmq.sidecar.names import sidecar_directory
@@ -206,9 +207,7 @@ class IndexFile(SingleCalls, Closable):
         return cls._opened(where, writable, lambda file: geometry.of_file(file, *given))
 
     @classmethod
-    def _open_known(
-        cls, path: str, known: geometry.Geometry, *, writable: bool = False, sidecars: bool = True
-    ) -> IndexFile:
+    def _open_known(cls, path: str, known: Geometry, *, writable: bool = False, sidecars: bool = True) -> IndexFile:
         """Open a file whose geometry other files show; its own content may be damaged, and is not asked.
 
         `sidecars` False: they are left alone, which take another descriptor.
@@ -227,7 +226,7 @@ class IndexFile(SingleCalls, Closable):
         cls,
         path: str,
         writable: bool,
-        geometry_of: Callable[[MappedFile], geometry.Geometry],
+        geometry_of: Callable[[MappedFile], Geometry],
         *,
         sidecars: bool = True,
     ) -> IndexFile:

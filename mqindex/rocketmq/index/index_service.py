@@ -30,6 +30,7 @@ from mqindex.rocketmq import kinds, layout
 from mqindex.rocketmq.directories import store
 from mqindex.rocketmq.directories.wrong_place import refuse_other_place
 from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.index.geometry_fit import Geometry
 from mqindex.rocketmq.index.index_file import IndexFile, asked_hashes
 from mqindex.rocketmq.index.names import next_name
 from mqindex.rocketmq.layout import MAX_TIMESTAMP
@@ -340,7 +341,7 @@ def _index_paths(where: str, writable: bool) -> list[str]:
     return paths
 
 
-def _opened(paths: list[str], pair: geometry.Geometry, writable: bool, held: ExitStack) -> list[IndexFile]:
+def _opened(paths: list[str], pair: Geometry, writable: bool, held: ExitStack) -> list[IndexFile]:
     """The files, with their sidecars if there are descriptors enough, of which these take a second one each."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     sidecars = most == resource.RLIM_INFINITY or 2 * len(paths) <= most - _DESCRIPTORS_LEFT
@@ -349,7 +350,7 @@ def _opened(paths: list[str], pair: geometry.Geometry, writable: bool, held: Exi
     ]
 
 
-def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None) -> geometry.Geometry:
+def _geometry(paths: list[str], hash_slot_num: int | None, index_num: int | None) -> Geometry:
     default = layout.index_file_size(layout.HASH_SLOT_NUM, layout.INDEX_NUM)
     given = geometry.resolve(hash_slot_num, index_num, max(map(size_of, paths), default=default))
     if given is not None:

@@ -20,6 +20,7 @@ from mqindex.rocketmq import catalogue, kinds, layout
 from mqindex.rocketmq.brokers import TAGS_INDEXED
 from mqindex.rocketmq.directories import store
 from mqindex.rocketmq.index import geometry
+from mqindex.rocketmq.index.geometry_fit import Geometry
 from mqindex.rocketmq.log.dledger import plain_log_files, refuse_dledger, refuse_entries_after
 from mqindex.rocketmq.log.expiry import read_again, was_deleted
 from mqindex.rocketmq.log.frame_windows import MARGIN
@@ -354,7 +355,7 @@ def _geometry(options: StoreOptions, index_files: list[str]) -> tuple[Value, boo
     return Value((layout.HASH_SLOT_NUM, layout.INDEX_NUM), "the broker's default, no index file shows it"), False
 
 
-def _half(options: StoreOptions, size: int) -> tuple[geometry.Geometry, bool]:
+def _half(options: StoreOptions, size: int) -> tuple[Geometry, bool]:
     """The half that is given, and the other from the length of the files, if one fits it; else the default one."""
     slots, entries = options.hash_slot_num, options.index_num
     pair = geometry.resolve(slots, entries, size)

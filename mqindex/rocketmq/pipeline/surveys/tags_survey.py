@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 from mqindex.errors import MQIndexError, was_cut
 from mqindex.files.places.place import require_answer
 from mqindex.rocketmq import catalogue
-from mqindex.rocketmq.index.geometry import Geometry
+from mqindex.rocketmq.index.geometry_fit import Geometry
 from mqindex.rocketmq.index.index_file import IndexFile
 from mqindex.rocketmq.index.shown_tags import Shown, shown_at_ends, shown_before, shown_between
 from mqindex.rocketmq.log.expiry import was_deleted

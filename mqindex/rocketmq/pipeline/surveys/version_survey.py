@@ -34,7 +34,7 @@ from mqindex.rocketmq.brokers import (
     UNSEPARATED,
     follows,
 )
-from mqindex.rocketmq.index.geometry import Geometry
+from mqindex.rocketmq.index.geometry_fit import Geometry
 from mqindex.rocketmq.layout import MAGIC_MESSAGE_V2
 from mqindex.rocketmq.log.frame_windows import find_in
 from mqindex.rocketmq.log.log_entries import ALL_TAGS, NO_TAGS, LogSpan, Tags
