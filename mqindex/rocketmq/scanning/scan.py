@@ -160,6 +160,7 @@ class Scan(Closable):
             damaged=self._left_out,
         )  # fmt: skip
         self._log_end: LogEnd | None = None
+        self._is_good = False  # every message before `_stop` in the log's last file
         self._batches = self._log._over_files(start, stop, self._of_file)
 
     def _until(self, end: LogEnd) -> Scan:
@@ -232,10 +233,12 @@ class Scan(Closable):
             for at, stop in self._wanted.stretches(zones, start, self._stop):
                 yield from self._matches.of(file, mapped, at, stop, start=start, last=False)
         else:
+            last = last and not self._is_good  # else bodies are checked once more
             at = first_at(file, mapped, start, self._stop, last=last)
             yield from self._matches.of(file, mapped, at, self._stop, start=start, last=last)
 
     def _end_at(self, end: int | None, behind: Damage | None) -> None:
+        self._is_good = end is not None
         if end is not None and end <= self._stop:
             self._stop = end
             if behind is not None:
