@@ -143,6 +143,14 @@ def test_an_index_that_lacks_entries_is_not_asked(tmp_path: Path) -> None:
     assert 0 < len(covers(cache)) < len(below(cache)) / 2
 
 
+@pytest.mark.parametrize("asked", [{"topic": [], "keys": "k"}, {"topic": "T", "keys": []}, {"topic": [], "keys": []}])
+def test_of_no_topic_or_no_key_there_is_no_message(asked: dict[str, Any], tmp_path: Path) -> None:
+    store, cache = case("rolls-493").unpack(tmp_path), tmp_path / "zones"
+    verified(store, cache)
+    with rocketmq.scan(store, cache=cache, columns=["phy_offset"], **asked) as found:
+        assert sum(map(len, found)) == 0
+
+
 def test_only_a_deep_verify_knows(tmp_path: Path) -> None:
     store, cache = case("rolls-493").unpack(tmp_path), tmp_path / "zones"
     rocketmq.verify(store, cache=cache, engine=LocalEngine(1))

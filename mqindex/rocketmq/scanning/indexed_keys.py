@@ -40,7 +40,7 @@ class IndexedKeys:
         """Up to which phy offset of the file the index answers, and the places before it, each once and in order; there
         may be other messages among them. None: it does not.
         """
-        if self._directory is None or not self._keys:
+        if self._directory is None or not (self._topics and self._keys):
             return None
         try:
             cover = known_cover(self._cache, identity_of(file.path))
