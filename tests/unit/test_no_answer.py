@@ -13,7 +13,7 @@ from mqindex import kafka, rocketmq
 from mqindex.cli import main
 from mqindex.cli.rocketmq import key_query
 from mqindex.engines import LocalEngine
-from mqindex.errors import GeometryError
+from mqindex.errors import FileStateError, GeometryError
 from mqindex.files.paths import join
 from mqindex.files.places.place import place_of
 from mqindex.rocketmq import ConsumeQueueTable, kinds
@@ -161,3 +161,35 @@ def require_all_or_nothing(
             assert ask(capsys) == expected
         except OSError as error:
             assert "timed out" in str(error)
+    WAYS.unanswered = 0
+
+
+REPLACED = {name: ask for name, ask in ASKS.items() if name != "info"}  # which says of each part what is wrong with it
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_what_is_replaced_meanwhile_is_not_damaged(
+    name: str, memory: Ways, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was an index or a queue that cannot be read, and a version that no message showed."""
+    require_told(REPLACED[name](WAYS.upload(case("basic-493").unpack(tmp_path))), capsys)
+
+
+@pytest.mark.parametrize("name", ["verify", "report"])
+def test_what_is_replaced_in_a_partition_meanwhile_is_not_damaged(
+    name: str, memory: Ways, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_told(OF_KAFKA[name](WAYS.upload(PartitionCase("410-txn").closed(tmp_path))), capsys)
+
+
+def require_told(ask: Callable[[pytest.CaptureFixture[str]], Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """The same answer, or that the file was replaced, whichever is."""
+    expected = ask(capsys)
+    WAYS.requests = 0
+    assert ask(capsys) == expected
+    for number in range(1, WAYS.requests + 1, 1 if NIGHTLY else 3):
+        WAYS.requests, WAYS.replaced = 0, number
+        try:
+            assert ask(capsys) == expected
+        except (OSError, FileStateError) as error:
+            assert "the file was replaced while it was read" in str(error)

@@ -306,6 +306,9 @@ def _ask(segments: Sequence[SegmentFiles], question: Callable[[LogSegment], int 
     from mqindex.kafka import LogSegment
 
     for each in segments:
-        with contextlib.suppress(MQIndexError), LogSegment.open(each.log, base_offset=each.base_offset) as segment:
-            return question(segment)
+        try:
+            with LogSegment.open(each.log, base_offset=each.base_offset) as segment:
+                return question(segment)
+        except MQIndexError as error:
+            require_answer(error, each.log)
     return None

@@ -106,7 +106,8 @@ def _size(log: CommitLog, phy_offset: int) -> int:
     """The size of a message; 0 where none can be read."""
     try:
         return log.get_message(phy_offset).size
-    except (MQIndexError, ValueError):
+    except (MQIndexError, ValueError) as error:
+        require_answer(error, getattr(error, "path", None))
         return 0
 
 
@@ -134,7 +135,8 @@ def _rates(log: CommitLog, facts: Facts) -> Facts | None:
 def _stored(log: CommitLog, phy_offset: int) -> int | None:
     try:
         return log.get_message(phy_offset).store_timestamp
-    except MQIndexError:
+    except MQIndexError as error:
+        require_answer(error, error.path)
         return None
 
 

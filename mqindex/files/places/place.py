@@ -232,7 +232,7 @@ def given_path(name: str, path: str | os.PathLike[str], storage_options: Mapping
     return path if isinstance(path, Place) else place_of(path_of(name, path), storage_options)
 
 
-def require_answer(error: Exception, path: str) -> None:
+def require_answer(error: Exception, path: str | None) -> None:
     """Raise the error of a place elsewhere, unless nothing is there: who does not answer says nothing of the file.
 
     For who goes on without a file that cannot be read. What the file holds may be wrong; that it was replaced

@@ -58,7 +58,8 @@ def read_checkpoint(path: str, entry: Callable[[str], Entry], words: str) -> lis
         return []
     except UnicodeDecodeError:
         raise _malformed(path, "UTF-8 text", "other bytes") from None
-    except ValueError:
+    except ValueError as error:
+        require_answer(error, path)
         raise _malformed(path, "a file", disk.kind_of(path)) from None
     try:
         version = whole_number(lines[0], 32) if lines else 0

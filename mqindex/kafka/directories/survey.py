@@ -345,9 +345,7 @@ def _bounds(files: SegmentFiles) -> tuple[int, int] | None:
         return None
     try:
         return _bounds_in(files, path)
-    except MQIndexError:
-        return None
-    except OSError as error:
+    except (MQIndexError, OSError) as error:
         require_answer(error, path)
         return None
 

@@ -98,9 +98,7 @@ def topic_settings(log_dir: str) -> TopicSettings | None:
         for change in changes:
             made.apply(change)
         return made
-    except (MQIndexError, ImportError, _Unknown):
-        return None
-    except OSError as error:
+    except (MQIndexError, ImportError, _Unknown, OSError) as error:
         require_answer(error, directory)
         return None
 

@@ -10,6 +10,7 @@ import numpy as np
 from mqindex._words import plural
 from mqindex.errors import MQIndexError, was_cut
 from mqindex.files import disk
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.regular import reading
 from mqindex.report import Finding
 from mqindex.rocketmq import catalogue, layout
@@ -120,6 +121,7 @@ def _check_file(check: FileCheck) -> Checked:
     except MQIndexError as error:
         if was_cut(error) and error.path != check.path:
             raise  # of the log: it says nothing about the index file
+        require_answer(error, error.path)
         return _bad(check, catalogue.INDEX_UNREADABLE.finding(check.path, error=error))
 
 

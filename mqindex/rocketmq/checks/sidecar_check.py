@@ -56,6 +56,7 @@ def check_sidecar(task: SidecarTask) -> list[Finding]:
     try:
         return _check_fence(task.index, task.geometry) if task.index else _check_filter(task.filter or "", task.fenced)
     except MQIndexError as error:
+        require_answer(error, error.path)
         path = fence_path(task.index) if task.index and error.path == task.index else error.path
         return [
             catalogue.SIDECAR_UNUSED.finding(

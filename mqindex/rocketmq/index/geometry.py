@@ -204,7 +204,8 @@ def is_index_file(path: str) -> bool:
     """Whether a file's length and entries fit a geometry: for one whose name and place do not show what it is."""
     try:
         return bool(infer([path]))
-    except MQIndexError:
+    except MQIndexError as error:
+        require_answer(error, path)
         return False
     except OSError as error:
         require_answer(error, path)
@@ -223,7 +224,8 @@ def fits(path: str, geometry: Geometry) -> bool:
         with MappedFile.open(path) as file:
             file.advise_random()
             return looks_like(file, geometry)
-    except MQIndexError:
+    except MQIndexError as error:
+        require_answer(error, path)
         return False
     except OSError as error:
         require_answer(error, path)
@@ -303,7 +305,8 @@ def _head(path: str) -> bytes:
 def _vote(path: str, thorough: bool, unread: list[OSError]) -> set[Geometry]:
     try:
         return set(candidates(path, thorough=thorough))
-    except MQIndexError:
+    except MQIndexError as error:
+        require_answer(error, path)
         return set()
     except OSError as error:
         require_answer(error, path)

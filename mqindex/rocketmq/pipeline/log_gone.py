@@ -162,8 +162,8 @@ def _reaches(path: str, phy_offset: int, stop: int = 2**63) -> bool:
             with IndexFile._open_known(path, pair) as index:
                 if phy_offset <= _last_entry(index) < stop:
                     return True
-    except MQIndexError:
-        pass  # verify says what it is
+    except MQIndexError as error:  # verify says what it is
+        require_answer(error, path)
     return False
 
 

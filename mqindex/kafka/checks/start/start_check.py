@@ -19,7 +19,7 @@ from mqindex._words import plural
 from mqindex.errors import CorruptIndexError
 from mqindex.files import disk, lock
 from mqindex.files.paths import base_name, join, parent_of, size_of, status_of
-from mqindex.files.places.place import Place
+from mqindex.files.places.place import Place, require_answer
 from mqindex.files.rights import is_shut, rights
 from mqindex.kafka import catalogue
 from mqindex.kafka.brokers import AFTER_RAFT, CHECKPOINT_STOPS, NUMBER_STOPS, RAFT, STRAY_STOPS, TOPIC_IDS, follows
@@ -236,6 +236,7 @@ def _look_at_partition(files: PartitionFiles, look: StartFiles) -> bytes | None:
     try:
         return topic_id_of(_metadata_of(path))
     except ValueError as error:
+        require_answer(error, path)
         look.stop(catalogue.PARTITION_METADATA, _metadata_of(path), str(error), TOPIC_IDS.brokers)
     return None
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from mqindex._words import plural
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
@@ -107,6 +108,7 @@ def _look(look: BatchLook) -> BatchLooked:
                 _judge(look, looked, queue, number, rows, before)
                 before = max(before, int(rows["phy_offset"].max()))
     except MQIndexError as error:
+        require_answer(error, look.path)
         looked.findings += (catalogue.QUEUE_UNREADABLE.finding(look.path, error=error),)
         looked.in_order = False
     return looked

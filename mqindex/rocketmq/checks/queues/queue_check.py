@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import check_units, decode_units
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import size_of
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.report import Finding, Kind
 from mqindex.rocketmq import catalogue
@@ -136,6 +137,7 @@ class _Places:
             except (MQIndexError, FileNotFoundError) as error:
                 if isinstance(error, FileNotFoundError) and was_deleted(error):
                     raise
+                require_answer(error, file.path)
                 checked.findings += (catalogue.QUEUE_UNREADABLE.finding(file.path, error=error),)
         if (blanks := checked.max_offset - max(self._unit_end, checked.min_offset)) > 0:
             at = (checked.max_offset - blanks) * QUEUE_UNIT_SIZE

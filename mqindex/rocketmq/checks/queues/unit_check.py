@@ -10,7 +10,6 @@ units ──▶ UnitLines ──▶ each at the next place of its queue, as expe
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ import numpy.typing as npt
 from mqindex._native.consume_queue import UnitLines, compare_units, decode_units, group_units
 from mqindex.errors import MQIndexError
 from mqindex.files.paths import join
+from mqindex.files.places.place import require_answer
 from mqindex.files.reading.sparse import SparseFile
 from mqindex.rocketmq.layout import MAX_EXT_ADDRESS, QUEUE_UNIT_SIZE
 from mqindex.rocketmq.log.log_entries import UNIT, copy_rows
@@ -226,9 +226,11 @@ class _Queue(UnitPlaces):
         if file is None or not self.goes_on(place, phy_offset):
             return b""
         self.ahead_of = place, phy_offset
-        with contextlib.suppress(MQIndexError, FileNotFoundError):  # cut or deleted meanwhile
+        try:
             return self._places_of(file, place, most)
-        return b""
+        except (MQIndexError, FileNotFoundError) as error:  # cut or deleted meanwhile
+            require_answer(error, file.path)
+            return b""
 
     def passed_ahead(self, stop: int, phy_offset: int, last_end: int) -> None:
         """The units from the one of `ahead_of` on were where they belong, up to the place `stop`."""
@@ -293,11 +295,13 @@ class _Queue(UnitPlaces):
         at = 0
         for number, part in self._by_file(units):
             if number >= 0:
-                with contextlib.suppress(MQIndexError, FileNotFoundError):
-                    first = int(part["queue_offset"][0])
-                    places = compare_units(self._places_of(self._files[number], first, len(part)), first, part)
+                file, first = self._files[number], int(part["queue_offset"][0])
+                try:
+                    places = compare_units(self._places_of(file, first, len(part)), first, part)
                     different[at : at + len(part)] = False
                     different[at + places] = True
+                except (MQIndexError, FileNotFoundError) as error:
+                    require_answer(error, file.path)
             at += len(part)
         return different
 
@@ -320,7 +324,8 @@ class _Queue(UnitPlaces):
             first = int(part["queue_offset"][0])
             try:
                 data = self._places_of(file, first, len(part))
-            except (MQIndexError, FileNotFoundError):  # cut or deleted meanwhile
+            except (MQIndexError, FileNotFoundError) as error:  # cut or deleted meanwhile
+                require_answer(error, file.path)
                 self._absent(part, file.path)
             else:
                 self._compare_places(file, first, data, part)

@@ -41,7 +41,8 @@ def seen_delays(options: StoreOptions, unread: list[OSError]) -> dict[int, int]:
         with CommitLog._as_set(options) as log:
             queues = {level: join(home, str(level - 1)) for level in range(1, _MOST_LEVELS + 1)}  # of each level one
             seen = {level: _delay(queue, level, log) for level, queue in queues.items() if disk.is_directory(queue)}
-    except MQIndexError:
+    except MQIndexError as error:
+        require_answer(error, error.path)
         return {}
     except OSError as error:
         if was_deleted(error):
@@ -105,7 +106,8 @@ def _delay_of(unit: tuple[int, int, int], level: int, log: CommitLog) -> int | N
         return None
     try:
         message = log.get_message(phy_offset, size) if phy_offset >= 0 and size > 0 else None
-    except MQIndexError:
+    except MQIndexError as error:
+        require_answer(error, error.path)
         return None
     if message is None or (message.topic, message.queue_id) != (SCHEDULE_TOPIC, level - 1):
         return None

@@ -164,6 +164,7 @@ class IndexedTags:
         except MQIndexError as error:
             if was_cut(error) and error.path != self.index_files[number]:
                 raise  # of the log: it says nothing about the index file
+            require_answer(error, error.path)
             return None
         except OSError as error:
             if was_deleted(error):

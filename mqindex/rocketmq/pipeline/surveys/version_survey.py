@@ -18,7 +18,7 @@ from mqindex._rules import Broker, Rule, numbers_of
 from mqindex.errors import MQIndexError, was_cut
 from mqindex.files import disk
 from mqindex.files.paths import base_name, join
-from mqindex.files.places.place import Place
+from mqindex.files.places.place import Place, require_answer
 from mqindex.files.reading.mapped_file import MappedFile
 from mqindex.report import Value
 from mqindex.rocketmq.brokers import (
@@ -190,6 +190,7 @@ def log_traces(spans: Sequence[LogSpan]) -> LogTraces:
     except MQIndexError as error:
         if was_cut(error):
             raise
+        require_answer(error, error.path)
         return LogTraces()
 
 

@@ -319,9 +319,7 @@ def batch_queue_end(home: str, topic: str, queue_id: int) -> int | None:
     try:
         with BatchConsumeQueue._of(place) as queue:
             return queue.max_offset_in_queue
-    except MQIndexError:
-        return None
-    except OSError as error:
+    except (MQIndexError, OSError) as error:
         require_answer(error, place)
         return None
 
