@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from mqindex.rocketmq.dispatch.follow import follow
 from tests.support.golden import STORE_CASES, case
 from tests.support.golden_kafka import PARTITION_CASES, PartitionCase
 from tests.support.growing_store import Turns
-from tests.support.nightly import NIGHTLY, some
+from tests.support.lost_files import Lost, below
+from tests.support.nightly import some
 from tests.support.small_zones import small_zones
 
 for needed in ("duckdb", "polars", "pyarrow"):
@@ -29,9 +29,7 @@ __all__ = ["damage_is_told", "small_zones"]  # fixtures
 pytestmark = pytest.mark.usefixtures("small_zones")
 
 FILTERS = 2  # of each combination
-SAMPLE = 4  # combinations of each pass and place; at night all of them
 SAMPLED = {"clock-back-493", "rolls-493", "410-backwards", "410-txn"}
-STATES = ("whole", "removed", "damaged")
 Pass = Callable[[Path, Path, Path], object]
 
 
@@ -80,39 +78,3 @@ def test_a_partition(fill: str, name: str, tmp_path: Path, rng: random.Random) -
     lost = Lost(rng, cache, index=[*partition.glob("*.index")], times=[*partition.glob("*.timeindex")])
     for state in lost.combinations():
         compare(mqindex.dataset(partition, cache=cache), rng, whole=whole, filters=FILTERS, said=state)
-
-
-class Lost:
-    """Files that are whole, removed or damaged, kind by kind; zone maps also those of one another."""
-
-    def __init__(self, rng: random.Random, cache: Path, **kinds: list[Path]) -> None:
-        self._rng, self._cache = rng, cache
-        files = {kind: [file for path in paths for file in below(path)] for kind, paths in kinds.items()}
-        self._files = {kind: {file: file.read_bytes() for file in found} for kind, found in files.items()}
-        self._files["zones"] = {file: file.read_bytes() for file in below(cache)}
-
-    def combinations(self) -> Any:
-        """Bring about one after the other."""
-        found = list(itertools.product(*([*STATES, "exchanged"][: 4 if k == "zones" else 3] for k in self._files)))
-        for states in found if NIGHTLY else self._rng.sample(found, SAMPLE):
-            shutil.rmtree(self._cache, ignore_errors=True)
-            for files, state in zip(self._files.values(), states, strict=True):
-                self._bring(files, state)
-            yield dict(zip(self._files, states, strict=True))
-
-    def _bring(self, files: dict[Path, bytes], state: str) -> None:
-        others = list(files.values())
-        others = others[1:] + others[:1] if state == "exchanged" else others
-        for (file, data), other in zip(files.items(), others, strict=True):
-            file.unlink(missing_ok=True)
-            if state != "removed":
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(self._damaged(data) if state == "damaged" else other)
-
-    def _damaged(self, data: bytes) -> bytes:
-        at = self._rng.randrange(len(data) + 1)
-        return self._rng.choice((data[:at], data[:at] + self._rng.randbytes(8) + data[at + 8 :], bytes(len(data))))
-
-
-def below(path: Path) -> list[Path]:
-    return sorted(file for file in [path, *path.rglob("*")] if file.is_file())

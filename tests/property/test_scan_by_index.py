@@ -18,10 +18,10 @@ from mqindex.rocketmq.scanning import indexed_keys
 from mqindex.rocketmq.scanning.scan import Scan
 from mqindex.zones.cache import FileIdentity, ZoneCache, identity_of
 from mqindex.zones.index_cover import IndexCover, keep_cover, known_cover
-from tests.property.test_datasets_zones import Lost, below
 from tests.support.golden import STORE_CASES, case
 from tests.support.growing_store import OPTIONS, GrowingStore
 from tests.support.log_writer import LogMessage, LogWriter
+from tests.support.lost_files import Lost, below
 from tests.support.nightly import NIGHTLY
 from tests.support.small_zones import small_zones
 
