@@ -193,3 +193,13 @@ def require_told(ask: Callable[[pytest.CaptureFixture[str]], Any], capsys: pytes
             assert ask(capsys) == expected
         except (OSError, FileStateError) as error:
             assert "the file was replaced while it was read" in str(error)
+
+
+def test_groups_in_rocksdb_are_said_of_a_url_as_of_a_directory(tmp_path: Path, memory: Ways) -> None:
+    store = case("basic-550").unpack(tmp_path)
+    topics = store / "config" / "topics"
+    topics.mkdir(parents=True)
+    (topics / "CURRENT").write_text("MANIFEST-000001\n")
+    (topics / "MANIFEST-000001").write_bytes(b"a database")
+    for path in (str(store), memory.upload(store)):
+        assert "in RocksDB" in str(rocketmq.report(path, **ONE).groups.error)

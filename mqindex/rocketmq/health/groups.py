@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mqindex.engines import Engine
 from mqindex.engines.tasks import run_one
-from mqindex.errors import MQIndexError, reason
+from mqindex.errors import FileStateError, MQIndexError, reason
 from mqindex.files.paths import join
 from mqindex.files.places.place import require_answer
 from mqindex.health import Text
@@ -106,6 +106,9 @@ def _read(options: StoreOptions) -> _Read:
     directory = join(options.root, "config")
     try:
         refuse_config_in_rocksdb(options)
+    except FileStateError as error:  # of a URL too: it says what is there
+        return {}, {}, {}, reason(error)
+    try:
         offsets = dict(ConsumerOffsets._read(directory, lambda topic, queue_id: 0))
         delays = read_delay_offsets(directory)
     except (MQIndexError, OSError) as error:
