@@ -325,3 +325,12 @@ def test_arguments_of_other_kinds_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             rocketmq.scan(tmp_path / "store", **wrong)  # type: ignore[arg-type]
+
+
+def test_without_a_cache_the_log_is_read_once(stores: list[Golden]) -> None:
+    for store in stores:
+        size = sum(message.size for message in store.messages)
+        topic = store.messages[0].topic
+        with rocketmq.scan(store.path, topic=topic, begin=0, columns=["phy_offset"], cache=False) as found:
+            assert sum(map(len, found)) == sum(message.topic == topic for message in store.messages)
+            assert found.bytes_read == size

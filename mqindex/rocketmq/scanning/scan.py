@@ -228,7 +228,7 @@ class Scan(Closable):
 
     def _walked(self, file: LogFile, mapped: MappedFile, start: int, *, last: bool) -> Iterator[Columns]:
         """What matches of a file from `start` on, by the heads of its messages."""
-        if self._wanted.has_zones:
+        if self._wanted.has_zones and self._cache.keeps:  # to make a map alone costs as much as to look
             zones = self._zones.of(file, mapped, last=last)
             for at, stop in self._wanted.stretches(zones, start, self._stop):
                 yield from self._matches.of(file, mapped, at, stop, start=start, last=False)
