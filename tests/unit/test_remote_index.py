@@ -339,6 +339,16 @@ def test_any_bytes_end_in_the_answer_of_the_same_file_here(tmp_path: Path) -> No
         assert answers[0] == answers[1] or answers[1] == "geometry"
 
 
+def test_a_stale_fence_does_not_vouch_for_another_geometry(tmp_path: Path, memory: Ways) -> None:
+    made = make(tmp_path / "store", count=4000)
+    optimize(made, tmp_path / "out", hash_slot_num=SLOTS, index_num=ENTRIES)
+    index = tmp_path / "out" / "index"
+    shutil.copy(next(made.iterdir()), next(index.iterdir()))  # the same header, and entries in another order
+    for place in (index, url_of(index)):
+        with pytest.raises(GeometryError):
+            IndexService.open(place, hash_slot_num=SLOTS + 5, index_num=ENTRIES - 1)
+
+
 def test_a_file_that_is_replaced_meanwhile_is_told(tmp_path: Path, memory: Ways) -> None:
     path = next(make(tmp_path / "store", count=4000).iterdir())
     url = f"{url_of(path.parent)}/{path.name}"

@@ -269,7 +269,8 @@ def _geometry(
                 hint="leave the geometry out: the fence beside the file knows it",
             )  # fmt: skip
     if pair != said and not any(
-        one is not None or pages_look_like(file, pair) for file, one in zip(files, sidecars, strict=True)
+        (one is not None and one.geometry == pair) or pages_look_like(file, pair)
+        for file, one in zip(files, sidecars, strict=True)
     ):
         raise GeometryError(
             "the newest entries of the index files are of another geometry", path=files[0].path, got=pair,
