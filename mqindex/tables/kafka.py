@@ -78,6 +78,7 @@ def records(path: str, kind: str, options: Options) -> Table:
 def _records(
     path: str, kind: str, options: Options, seen: FirstSeen, columns: Sequence[str], bounds: Bounds
 ) -> Iterator[Columns]:
+    seen.begin(path)
     asked = _asked(bounds)
     if kind == "log-dir" and not bounds.keys().isdisjoint(("topic", "partition")):
         asked["partitions"] = [

@@ -77,6 +77,23 @@ def test_what_is_appended_between_two_queries_is_in_neither(kind: Any, first: st
     assert all(len(mqindex.dataset(log.path).to_table(filter=one)) == 86 for one in asked.values())
 
 
+@pytest.mark.parametrize("topics", [[], ["T"]], ids=["an empty log dir", "another topic"])
+def test_a_partition_that_appears_after_a_query_that_found_none_is_in_no_other(
+    topics: list[str], tmp_path: Path
+) -> None:
+    log = Partition(tmp_path)
+    log.path.mkdir()
+    (log.path / "meta.properties").write_text("version=1\nbroker.id=0\n")
+    (log.path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    for topic in topics:
+        log.append(1, topic)
+    table, of_new = mqindex.dataset(log.path), pc.field("topic") == "New"
+    assert table.count_rows(of_new) == 0
+    log.append(1, "New")
+    assert (table.count_rows(of_new), table.count_rows()) == (0, len(topics))
+    assert mqindex.dataset(log.path).count_rows(of_new) == 1
+
+
 @pytest.mark.parametrize("kind", [Log, Partition])
 def test_a_log_that_grows_while_it_is_read_has_the_same_end_for_the_next_query(kind: Any, tmp_path: Path) -> None:
     log = kind(tmp_path)

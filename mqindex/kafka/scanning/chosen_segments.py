@@ -43,22 +43,27 @@ class ChosenPartition(NamedTuple):
 class FirstSeen:
     """What several scans answer of while brokers append: each partition is as the first of them found it. For threads.
 
-    Partitions that were not there yet when the first one began are left out.
+    Partitions that were not there yet at `begin` are left out.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._there: set[str] = set()
+        self._there: set[str] | None = None
         self._partitions: dict[str, ChosenPartition] = {}
         self._stable: dict[str, int] = {}
 
-    def of(self, path: str, found: Sequence[ChosenPartition]) -> list[ChosenPartition]:
-        """The same partitions of a path, as they were."""
+    def begin(self, path: str) -> None:
+        """List the partitions of a path, before a scan does; only the first call does so."""
         with self._lock:
-            if not self._there:
-                homes = [] if disk.is_file(path) else partitions_at(absolute(path))
-                self._there = {home.path for home in (*homes, *(one.place for one in found))}
-            there = [one for one in found if one.place.path in self._there]
+            if self._there is None:
+                where = absolute(path)
+                homes = [named_partition(parent_of(where))] if disk.is_file(where) else partitions_at(where)
+                self._there = {home.path for home in homes}
+
+    def of(self, found: Sequence[ChosenPartition]) -> list[ChosenPartition]:
+        """The same partitions, as they were."""
+        with self._lock:
+            there = [one for one in found if one.place.path in (self._there or ())]
             return [self._partitions.setdefault(one.place.path, one) for one in there]
 
     def stable(self, directory: str, offset: int) -> int:

@@ -188,8 +188,8 @@ class Scan(Closable):
         self._batches = self._of_partitions(partitions)
 
     def _until(self, seen: FirstSeen) -> Scan:
-        """The same of what the first of several scans found."""
-        self._first_seen, self._partitions = seen, seen.of(self.path, self._partitions)
+        """The same of what the first of several scans found; `seen` was begun before this one."""
+        self._first_seen, self._partitions = seen, seen.of(self._partitions)
         self._batches = self._of_partitions(self._partitions)
         return self
 
