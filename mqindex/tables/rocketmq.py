@@ -59,7 +59,9 @@ def messages(path: str, kind: str, options: Options) -> Table:
 
 
 def _messages(path: str, options: Options, end: LogEnd, columns: Sequence[str], bounds: Bounds) -> Iterator[Columns]:
-    return read_all(rocketmq.scan(path, columns=columns, **_asked(bounds), **options)._until(end))
+    with end.opening:
+        scan = rocketmq.scan(path, columns=columns, **_asked(bounds), **options)._until(end)
+    return read_all(scan)
 
 
 def _asked(bounds: Bounds) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from itertools import count
 from pathlib import Path
@@ -126,6 +127,32 @@ def test_a_self_join_in_sql_sees_one_state(kind: Any, tmp_path: Path) -> None:
         patched.setattr(table_dataset.TableDataset, "_batches", appending)
         ((one, other),) = made.fetchall()
     assert one == other and len(calls) == 2
+
+
+@pytest.mark.parametrize("kind", [Log, Partition])
+def test_a_query_that_opened_the_log_before_another_one_answers_of_the_same(
+    kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = kind(tmp_path)
+    log.append(20)
+    table = mqindex.dataset(log.path)
+    of_broker = mqindex.rocketmq if kind is Log else mqindex.kafka
+    plain, others = of_broker.scan, list[threading.Thread]()
+    rows: list[int] = []
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        opened = plain(*arguments, **options)
+        if not others:
+            log.append(60)  # the next file
+            others.append(threading.Thread(target=lambda: rows.append(table.count_rows())))
+            others[0].start()
+            others[0].join(1)
+        return opened
+
+    monkeypatch.setattr(of_broker, "scan", slow)
+    rows.append(table.count_rows())
+    others[0].join()
+    assert rows[0] == rows[1] and len(rows) == 2
 
 
 def test_a_transaction_that_is_committed_between_two_queries_is_in_neither(tmp_path: Path) -> None:

@@ -15,10 +15,13 @@ from mqindex.zones.cache import ZoneCache
 
 
 class LogEnd:
-    """The last file when the first of the scans began, and its end when one of them first came to it. For threads."""
+    """The last file when the first of the scans began, and its end when one of them first came to it. For threads.
+
+    `opening`: held from before a scan lists the files until `most`, so that none has listed fewer than the first one.
+    """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock, self.opening = Lock(), Lock()
         self._last: LogFile | None = None
         self._most: int | None = None
         self._end: int | None = None
