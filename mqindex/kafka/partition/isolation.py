@@ -98,18 +98,23 @@ class _Comparison:
             (is_control(rows) | is_transactional(rows)) & (rows["last_offset"] >= self._partition.log_start_offset)
         ]
         for producer, first, last, *_ in self._replay.run(events_of(some, log)):
-            known = self._partition._aborted.collect(last, last + 1, last)
-            if number not in self._told and (producer, last) not in {(each[0], each[2]) for each in known}:
-                self._told.add(number)
+            wrong = number if not self._is_known(producer, last, last) else bisect_right(self._bases, first) - 1
+            if wrong not in self._told and not self._is_known(producer, first, last):
+                self._told.add(wrong)
                 self._lacking(
                     CorruptIndexError(
                         "the index lacks aborted transactions, and their records are among the answer",
-                        path=f"{self._partition.segments[number].path.removesuffix('.log')}.txnindex",
+                        path=f"{self._partition.segments[wrong].path.removesuffix('.log')}.txnindex",
                         expected=f"that of producer {producer}, offsets {first} to {last}",
                         got="none",
                         hint="`mqindex repair` writes the index",
                     )
                 )
+
+    def _is_known(self, producer: int, start: int, last: int) -> bool:
+        """Whether the indexes tell an aborted transaction to who reads from `start` on: an entry may end the search."""
+        known = self._partition._aborted.collect(start, start + 1, last)
+        return (producer, last) in {(each[0], each[2]) for each in known}
 
 
 def _position_of(segment: LogSegment, offset: int) -> int:
