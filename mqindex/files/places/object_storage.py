@@ -67,12 +67,16 @@ class ObjectStorage(OfClient):
         except Exception as error:
             if is_unanswered(error):
                 raise
-            self._answered, self._client = True, None
+            self._know_that_it_answers()
             if isinstance(error, _exceptions().GenericError):  # it is too busy, for now
                 return ask(self.client())
             raise
-        self._answered, self._client = True, None
+        self._know_that_it_answers()
         return found
+
+    def _know_that_it_answers(self) -> None:
+        with self._lock:  # other threads may be taking the client
+            self._answered, self._client = True, None
 
     def stat(self, path: str) -> Stat:
         """See `Storage.stat`. What ends as directories do, or has something below it, is one."""
