@@ -383,17 +383,22 @@ def test_committed_records_are_there_whatever_is_wrong_with_an_offset_index(
     assert offsets(scan(partition, isolation_level="read_committed", cache=False)) == expected != []
 
 
+def lose_first_txnindex(partition: Path, lost: str) -> Path:
+    first, *_, last = sorted(partition.glob("*.txnindex"))
+    other = last.read_bytes()
+    first.unlink()
+    if lost != "removed":
+        first.write_bytes(b"" if lost == "empty" else other)
+    return first
+
+
 @pytest.mark.parametrize("name", ["410-txn", "410-txn-open"])
 @pytest.mark.parametrize("lost", ["removed", "empty", "of another"])
 def test_records_that_were_aborted_and_whose_index_is_lost_are_said(name: str, lost: str, tmp_path: Path) -> None:
     """They are among the answer, as a broker gives them, and nothing said so."""
     partition = PartitionCase(name).closed(tmp_path)
     committed = offsets(scan(partition, isolation_level="read_committed", cache=False))
-    first, *_, last = sorted(partition.glob("*.txnindex"))
-    other = last.read_bytes()
-    first.unlink()
-    if lost != "removed":
-        first.write_bytes(b"" if lost == "empty" else other)
+    first = lose_first_txnindex(partition, lost)
     found = scan(partition, isolation_level="read_committed", cache=False)
     assert set(offsets(found)) > set(committed)
     (said,) = map(str, found.damage)
@@ -410,11 +415,7 @@ def test_a_scan_with_bounds_says_too_whose_index_is_lost(
     partition, cache = PartitionCase(name).closed(tmp_path), tmp_path / "zones"
     times = np.concatenate([batch["timestamp"] for batch in scan(partition, cache=False)]).astype(np.int64).tolist()
     committed = offsets(scan(partition, isolation_level="read_committed", cache=False))
-    first, *_, last = sorted(partition.glob("*.txnindex"))
-    other = last.read_bytes()
-    first.unlink()
-    if lost != "removed":
-        first.write_bytes(b"" if lost == "empty" else other)
+    first = lose_first_txnindex(partition, lost)
     wrong, met = set(offsets(scan(partition, isolation_level="read_committed", cache=False))) - set(committed), 0
     for _ in range(60):
         at, time = rng.choice(sorted(wrong) if rng.random() < 0.5 else committed), rng.choice(times)
